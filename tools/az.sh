@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the commands of test/az, and the program with the SDK for Python, against a local Azure: with Debian's az and its
-# SDK, which it installs as root on Debian. CHAINS names some of the chains in test/az/chains.
+# Runs the commands of test/az, the program with the SDK for Python, and the commands of "First resources" in the guide of the local Azure
+# against local Azures: with Debian's az and its SDK, which it installs as root on Debian. CHAINS names some of the chains in
+# test/az/chains.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -28,3 +29,4 @@ for ((i = 0; i < 150; i++)); do
 done
 /usr/bin/python3 test/az/az.py "$dir/endpoints.json" ${CHAINS:-}
 /usr/bin/python3 test/az/sdk.py "$dir/endpoints.json"
+KAZ=$dir test/az/first.sh

@@ -13,7 +13,10 @@
 #   release    a release of the last commit, twice the same bytes, and the guide to it on a machine without Go; not a part by default: it
 #              builds every program anew
 #   blobs      the tests of the official SDK for blobs; not a part by default: they take seven minutes
+#   queues     the tests of the official SDK for queues; not a part by default
+#   tables     the tests of the official SDK for tables; not a part by default: they take five minutes
 #   az         commands of Debian's az, and its SDK for Python, against a local Azure; CHAINS names some of the chains
+#   pace       what the web page of 2,000 resources costs, and its first paint; not a part by default: other work on the machine disturbs it
 #   window     the web page of a cluster's Azure in Chromium; as root with real nodes
 #   site       the site of docs: it is built without a warning, and looked at in Chromium; not a part by default: it builds hugo
 #   schedules  random schedules of the Service controller, and an eighth of them of shared names: SCHEDULES says how many, FIRST is the
@@ -24,7 +27,7 @@ source tools/steps.sh
 source tools/gotest.sh
 
 usual=(clusters az planner services schedules conformance booted coldstart disks rollout window)
-all=("${usual[@]}" cold minors blobs release site)
+all=("${usual[@]}" cold minors blobs queues tables pace release site)
 read -ra parts <<<"${PARTS:-${usual[*]}}"
 for part in "${parts[@]}"; do
   if [[ " ${all[*]} " != *" $part "* ]]; then
@@ -83,7 +86,11 @@ minors() {
     tests_in test/cluster minors -count=1 -v -timeout 120m -run "$minors" .
 }
 
-blobs() { step "blobs: the tests of the official SDK" tests_in test/blobs blobs -count=1 -v .; }
+blobs() { step "blobs: the tests of the official SDK" tests_in test/storage blobs -count=1 -v -run TestBlobs .; }
+
+queues() { step "queues: the tests of the official SDK" tests_in test/storage queues -count=1 -v -run TestQueues .; }
+
+tables() { step "tables: the tests of the official SDK" tests_in test/storage tables -count=1 -v -run TestTables .; }
 
 cold() { step "cold: the first make up, and the next one" bash tools/cold.sh; }
 
@@ -103,6 +110,8 @@ window() {
   if ((EUID == 0)); then nodes=(-real); fi
   step "window: the web page of a cluster's Azure in Chromium" tests_in test/web window -count=1 -run TestOnCluster . "${nodes[@]}"
 }
+
+pace() { step "pace: the web page of 2,000 resources" tests_in test/web pace -count=1 -v -run TestPace .; }
 
 site() {
   step "site: docs as a site" bash tools/docs.sh bin/site

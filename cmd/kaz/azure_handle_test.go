@@ -282,7 +282,7 @@ func TestHandlesOfTheGuide(t *testing.T) {
 		}
 	}
 	want := []string{
-		"--detach", "status", "web", "env", "env -o json", "env -o az",
+		"--detach", "status", "web", "env", "env -o json", "env -o az", "env -o python",
 		"fault add --method PUT --type loadBalancers --status 429 --times 3", "fault list", "fault remove 1", "fault clear",
 		"set --latency azure --throttle azure --quota cores=10", "reset --yes", "stop", "delete --yes",
 	}

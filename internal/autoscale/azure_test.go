@@ -39,7 +39,7 @@ func TestFailedIncrease(t *testing.T) {
 	failing := core.Fault{Method: "PATCH", Type: compute.ScaleSets, Fault: "operation", Times: 1,
 		Code: "AllocationFailed", Message: "Allocation failed. We do not have sufficient capacity for the requested VM size in this region."}
 	scenario(t, "S29 failed machines are listed", func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 3, "0:10:pool")
+		w := newFleet(t, core.Options{Latency: 1}, 3, "0:10:pool")
 		defer w.stop()
 		faults(t, w, failing)
 		begin := time.Now()
@@ -64,7 +64,7 @@ func TestFailedIncrease(t *testing.T) {
 		want(t, "capacity in Azure", w.azureCapacity(pool), 3)
 	})
 	scenario(t, "S11 failed machines are missing", func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 3, "0:10:pool")
+		w := newFleet(t, core.Options{Latency: 1}, 3, "0:10:pool")
 		w.stop()
 		w.hide(func(_ azure.Query, doc azure.Document) bool {
 			return strings.Contains(string(doc), `"provisioningState":"Failed"`) &&
@@ -87,7 +87,7 @@ func TestFailedIncrease(t *testing.T) {
 		want(t, "capacity in Azure", w.azureCapacity(pool), 3)
 	})
 	scenario(t, "S12 a part fits into the quota", func(t *testing.T) {
-		w := newWorld(t, core.Options{Quotas: map[string]int{"standardDSv5Family": 6}}, 2, "0:20:pool")
+		w := newFleet(t, core.Options{Quotas: map[string]int{"standardDSv5Family": 6}}, 2, "0:20:pool")
 		defer w.stop()
 		if err := w.increase(pool, 10); err != nil {
 			t.Fatal(err)
@@ -104,7 +104,7 @@ func TestFailedIncrease(t *testing.T) {
 }
 
 // hide starts a provider that does not see in lists what hide reports.
-func (w *world) hide(hide func(azure.Query, azure.Document) bool, flags ...string) {
+func (w *fleet) hide(hide func(azure.Query, azure.Document) bool, flags ...string) {
 	w.t.Helper()
 	w.reader = hidden{w.Client.Fresh(), w.Client, hide}
 	w.start(flags...)
@@ -113,7 +113,7 @@ func (w *world) hide(hide func(azure.Query, azure.Document) bool, flags ...strin
 // TestReads has the scenarios of reads that fail or lie.
 func TestReads(t *testing.T) {
 	scenario(t, "S13 throttled", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 3, "0:10:pool")
+		w := newFleet(t, core.Options{}, 3, "0:10:pool")
 		defer w.stop()
 		faults(t, w, core.Fault{Method: "GET", Fault: "error", Status: 429, RetryAfter: 60})
 		pass(10 * time.Minute)
@@ -127,7 +127,7 @@ func TestReads(t *testing.T) {
 		}
 	})
 	scenario(t, "S14 an empty list", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 5, "0:10:pool")
+		w := newFleet(t, core.Options{}, 5, "0:10:pool")
 		defer w.stop()
 		w.join(pool)
 		faults(t, w, core.Fault{Method: "GET", Type: compute.ScaleSets, Fault: "absent", Times: 1})
@@ -140,7 +140,7 @@ func TestReads(t *testing.T) {
 		want(t, "target", w.target(pool), 5)
 	})
 	scenario(t, "S15 one scale set may not be read", func(t *testing.T) {
-		w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
+		w := &fleet{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
 		w.AddScaleSet("a", testkit.Uniform, 1)
 		w.AddScaleSet("b", testkit.Uniform, 2)
 		w.reader = hidden{w.Client.Fresh(), w.Client, func(azure.Query, azure.Document) bool { return false }}
@@ -158,7 +158,7 @@ func TestReads(t *testing.T) {
 		}
 	})
 	scenario(t, "S32 and S33 the scale set changes and goes", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1, "label:cluster=c")
+		w := newFleet(t, core.Options{}, 1, "label:cluster=c")
 		defer w.stop()
 		want(t, "groups without tags", len(groups(t, w)), 0)
 		w.tag(pool, map[string]string{"cluster": "c", "min": "1", "max": "10"})
@@ -180,7 +180,7 @@ func TestReads(t *testing.T) {
 		}
 	})
 	scenario(t, "S39 nothing is read yet", func(t *testing.T) {
-		w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
+		w := &fleet{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
 		faults(t, w, core.Fault{Method: "GET", Type: compute.ScaleSets, Fault: "error", Status: 403, Code: "AuthorizationFailed"})
 		w.start("0:10:pool")
 		defer w.stop()
@@ -208,7 +208,7 @@ func (d denied) List(ctx context.Context, q azure.Query) ([]azure.Document, erro
 }
 
 // groups returns the node groups as "NAME MIN-MAX".
-func groups(t *testing.T, w *world) (all []string) {
+func groups(t *testing.T, w *fleet) (all []string) {
 	t.Helper()
 	r, err := w.NodeGroups(t.Context(), &externalgrpc.NodeGroupsRequest{})
 	if err != nil {
@@ -227,12 +227,12 @@ func TestDoubtfulCapacity(t *testing.T) {
 	answers := map[string]any{"0": 0, "absent": nil, "1": 1}
 	for name, capacity := range answers {
 		wrong := core.Fault{Method: "GET", Type: compute.ScaleSets, Fault: core.FaultAnswer, Path: "sku.capacity", Value: capacity}
-		start := func(t *testing.T) *world {
-			w := newWorld(t, core.Options{}, machines, "0:20:pool")
+		start := func(t *testing.T) *fleet {
+			w := newFleet(t, core.Options{}, machines, "0:20:pool")
 			w.join(pool)
 			return w
 		}
-		known := func(t *testing.T, w *world) {
+		known := func(t *testing.T, w *fleet) {
 			t.Helper()
 			want(t, "states", w.states(pool), "running 9")
 			want(t, "target", w.target(pool), machines)
@@ -306,7 +306,7 @@ func TestDoubtfulCapacity(t *testing.T) {
 		})
 	}
 	scenario(t, "while machines are made", func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 0, "0:20:pool")
+		w := newFleet(t, core.Options{Latency: 1}, 0, "0:20:pool")
 		defer w.stop()
 		if err := w.increase(pool, 5); err != nil {
 			t.Fatal(err)
@@ -321,7 +321,7 @@ func TestDoubtfulCapacity(t *testing.T) {
 		want(t, "capacity in Azure", w.azureCapacity(pool), 6)
 	})
 	scenario(t, "another client shrinks it", func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, machines, "0:20:pool")
+		w := newFleet(t, core.Options{Latency: 1}, machines, "0:20:pool")
 		defer w.stop()
 		w.join(pool)
 		w.patch(pool, map[string]any{"sku": map[string]any{"capacity": 2}})
@@ -333,7 +333,7 @@ func TestDoubtfulCapacity(t *testing.T) {
 		want(t, "target", w.target(pool), 3)
 	})
 	scenario(t, "without a sku", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, machines, "0:20:pool")
+		w := newFleet(t, core.Options{}, machines, "0:20:pool")
 		defer w.stop()
 		w.join(pool)
 		faults(t, w, core.Fault{Method: "GET", Type: compute.ScaleSets, Fault: core.FaultAnswer, Path: "sku", Times: 1})

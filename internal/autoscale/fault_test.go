@@ -22,11 +22,11 @@ func TestFaults(t *testing.T) {
 		name, method, action string
 		before, after        int // running machines
 		off                  int // deallocated ones afterwards
-		make                 func(w *world) error
+		make                 func(w *fleet) error
 	}{
-		{"grow", "PATCH", "", 2, 4, 0, func(w *world) error { return w.increase(pool, 2) }},
-		{"delete", "POST", "delete", 4, 2, 0, func(w *world) error { return w.delete(pool, w.well(pool)[:2]...) }},
-		{"deallocate", "POST", "deallocate", 4, 2, 2, func(w *world) error { return w.delete(pool, w.well(pool)[:2]...) }},
+		{"grow", "PATCH", "", 2, 4, 0, func(w *fleet) error { return w.increase(pool, 2) }},
+		{"delete", "POST", "delete", 4, 2, 0, func(w *fleet) error { return w.delete(pool, w.well(pool)[:2]...) }},
+		{"deallocate", "POST", "deallocate", 4, 2, 2, func(w *fleet) error { return w.delete(pool, w.well(pool)[:2]...) }},
 	}
 	for _, c := range changes {
 		for name, fault := range passing {
@@ -34,7 +34,7 @@ func TestFaults(t *testing.T) {
 				continue // the machines exist, in the state Failed: TestFailedIncrease
 			}
 			scenario(t, c.name+" "+name, func(t *testing.T) {
-				w := &world{Azure: testkit.NewAzure(t, core.Options{Latency: 1}, 0), t: t}
+				w := &fleet{Azure: testkit.NewAzure(t, core.Options{Latency: 1}, 0), t: t}
 				w.AddScaleSet(pool, testkit.Uniform, c.before)
 				if c.name == "deallocate" {
 					w.tag(pool, map[string]string{optionTag + "scaledownmode": "deallocate"})
@@ -59,7 +59,7 @@ func TestFaults(t *testing.T) {
 func TestCrash(t *testing.T) {
 	for _, after := range []time.Duration{0, 300 * time.Millisecond, time.Second, 5 * time.Second, 30 * time.Second, 3 * time.Minute} {
 		scenario(t, fmt.Sprintf("grow, after %v", after), func(t *testing.T) {
-			w := newWorld(t, core.Options{Latency: 1}, 2, "0:10:pool")
+			w := newFleet(t, core.Options{Latency: 1}, 2, "0:10:pool")
 			if err := w.increase(pool, 2); err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +77,7 @@ func TestCrash(t *testing.T) {
 }
 
 // agree checks that Azure, the target and the instances say the same.
-func (w *world) agree(running, off int) {
+func (w *fleet) agree(running, off int) {
 	w.t.Helper()
 	if capacity := w.azureCapacity(pool); capacity != running+off {
 		w.t.Errorf("capacity in Azure %d, want %d", capacity, running+off)

@@ -19,7 +19,7 @@ import (
 // autoscaler makes the calls that cluster-autoscaler 1.36 was seen to make, in its order, and decides as it does in the
 // cases below. It is not cluster-autoscaler: the Go module proxy does not serve that. Each pod needs a node of its own.
 type autoscaler struct {
-	w *world
+	w *fleet
 	// groups are the node groups in the order of an expander's priorities.
 	groups  []string
 	pods    int
@@ -34,7 +34,7 @@ const (
 	unneededTime   = 10 * time.Minute
 )
 
-func (w *world) autoscaler(groups ...string) *autoscaler {
+func (w *fleet) autoscaler(groups ...string) *autoscaler {
 	return &autoscaler{w: w, groups: groups, backoff: map[string]time.Time{}}
 }
 
@@ -155,10 +155,10 @@ func (a *autoscaler) scaleDown(unneeded int, nodes map[string][]string) {
 // TestLoop has cluster-autoscaler's loop scale groups through what goes wrong in them.
 func TestLoop(t *testing.T) {
 	const second = "second"
-	start := func(t *testing.T, o core.Options) (*world, *autoscaler) {
+	start := func(t *testing.T, o core.Options) (*fleet, *autoscaler) {
 		t.Helper()
 		o.Latency = 1
-		w := &world{Azure: testkit.NewAzure(t, o, 0), t: t}
+		w := &fleet{Azure: testkit.NewAzure(t, o, 0), t: t}
 		w.AddScaleSet(pool, testkit.Uniform, 0)
 		w.AddScaleSet(second, testkit.Uniform, 0)
 		w.start("0:10:pool", "0:10:second")
@@ -221,7 +221,7 @@ func TestLoop(t *testing.T) {
 		wantWrites(t, w, "PATCH pool")
 	})
 	scenario(t, "Spot machines are evicted", func(t *testing.T) {
-		w := &world{Azure: testkit.NewAzure(t, core.Options{Latency: 1}, 0), t: t}
+		w := &fleet{Azure: testkit.NewAzure(t, core.Options{Latency: 1}, 0), t: t}
 		w.AddScaleSet(pool, testkit.Uniform, 0)
 		w.replace(pool, map[string]any{"properties": map[string]any{"virtualMachineProfile": map[string]any{
 			"priority": "Spot", "evictionPolicy": "Delete",
@@ -239,7 +239,7 @@ func TestLoop(t *testing.T) {
 }
 
 // evict takes machines away as Azure does with Spot machines that it deletes.
-func (w *world) evict(group string, n int) {
+func (w *fleet) evict(group string, n int) {
 	w.t.Helper()
 	for _, id := range w.well(group)[:n] {
 		_, err := azure.Do(w.t.Context(), w.OtherClient(),

@@ -36,10 +36,10 @@ func (s *shop) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// newPriceWorld returns a world with prices, in which the machines of the scale set "spot" are Spot machines.
-func newPriceWorld(t *testing.T, s *shop) *world {
+// newPriceFleet returns a world with prices, in which the machines of the scale set "spot" are Spot machines.
+func newPriceFleet(t *testing.T, s *shop) *fleet {
 	t.Helper()
-	w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
+	w := &fleet{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
 	w.AddScaleSet(pool, testkit.Uniform, 1)
 	w.AddScaleSet("spot", testkit.Uniform, 0)
 	w.replace("spot", map[string]any{"properties": map[string]any{"virtualMachineProfile": map[string]any{
@@ -53,7 +53,7 @@ func newPriceWorld(t *testing.T, s *shop) *world {
 }
 
 // template returns the node that cluster-autoscaler would ask the price of.
-func (w *world) template(group string) *externalgrpc.ExternalGrpcNode {
+func (w *fleet) template(group string) *externalgrpc.ExternalGrpcNode {
 	w.t.Helper()
 	r, err := w.NodeGroupTemplateNodeInfo(w.t.Context(), &externalgrpc.NodeGroupTemplateNodeInfoRequest{Id: group})
 	if err != nil {
@@ -66,7 +66,7 @@ func (w *world) template(group string) *externalgrpc.ExternalGrpcNode {
 	return &externalgrpc.ExternalGrpcNode{Name: node.Name, Labels: node.Labels}
 }
 
-func (w *world) nodePrice(node *externalgrpc.ExternalGrpcNode, hours float64) (float64, error) {
+func (w *fleet) nodePrice(node *externalgrpc.ExternalGrpcNode, hours float64) (float64, error) {
 	now := time.Now()
 	r, err := w.PricingNodePrice(w.t.Context(), &externalgrpc.PricingNodePriceRequest{
 		Node: node, StartTimestamp: timestamppb.New(now), EndTimestamp: timestamppb.New(now.Add(time.Duration(hours * float64(time.Hour)))),
@@ -74,7 +74,7 @@ func (w *world) nodePrice(node *externalgrpc.ExternalGrpcNode, hours float64) (f
 	return r.GetPrice(), err
 }
 
-func (w *world) podPrice(cpu, memory string) (float64, error) {
+func (w *fleet) podPrice(cpu, memory string) (float64, error) {
 	w.t.Helper()
 	pod := corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)},
@@ -111,7 +111,7 @@ func must(t *testing.T) func(float64, error) float64 {
 func TestPrices(t *testing.T) {
 	scenario(t, "S42 prices of nodes and pods", func(t *testing.T) {
 		s := &shop{}
-		w := newPriceWorld(t, s)
+		w := newPriceFleet(t, s)
 		defer w.stop()
 		want(t, "requests before a price is needed", s.asked, 0)
 		_, err := w.nodePrice(w.template(pool), 1)
@@ -132,7 +132,7 @@ func TestPrices(t *testing.T) {
 	})
 	scenario(t, "S42 the source of prices is down", func(t *testing.T) {
 		s := &shop{}
-		w := newPriceWorld(t, s)
+		w := newPriceFleet(t, s)
 		defer w.stop()
 		_, _ = w.nodePrice(w.template(pool), 1)
 		pass(time.Second)
@@ -147,7 +147,7 @@ func TestPrices(t *testing.T) {
 	})
 	scenario(t, "S42 prices were never known", func(t *testing.T) {
 		s := &shop{down: true}
-		w := newPriceWorld(t, s)
+		w := newPriceFleet(t, s)
 		defer w.stop()
 		for range 2 {
 			_, err := w.nodePrice(w.template(pool), 1)
@@ -164,7 +164,7 @@ func TestPrices(t *testing.T) {
 		wantAbout(t, "when the source is there again", must(t)(w.nodePrice(w.template(pool), 1)), .12)
 	})
 	scenario(t, "no source, and bad requests", func(t *testing.T) {
-		w := newPriceWorld(t, nil)
+		w := newPriceFleet(t, nil)
 		defer w.stop()
 		_, err := w.nodePrice(w.template(pool), 1)
 		wantCode(t, "without a source", err, codes.Unimplemented)

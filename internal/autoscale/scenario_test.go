@@ -20,7 +20,7 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // TestIncrease has the scenarios of growing groups.
 func TestIncrease(t *testing.T) {
 	scenario(t, "S1 from zero", func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 0, "0:10:pool")
+		w := newFleet(t, core.Options{Latency: 1}, 0, "0:10:pool")
 		defer w.stop()
 		if err := w.increase(pool, 1); err != nil {
 			t.Fatal(err)
@@ -32,7 +32,7 @@ func TestIncrease(t *testing.T) {
 		want(t, "capacity in Azure", w.azureCapacity(pool), 1)
 	})
 	scenario(t, "S7 over the greatest size", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 9, "0:10:pool")
+		w := newFleet(t, core.Options{}, 9, "0:10:pool")
 		defer w.stop()
 		err := w.increase(pool, 2)
 		if err == nil || !strings.Contains(err.Error(), "size increase too large - desired:11 max:10") {
@@ -44,7 +44,7 @@ func TestIncrease(t *testing.T) {
 		wantWrites(t, w)
 	})
 	scenario(t, "S8 ten at once", func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 0, "0:10:pool")
+		w := newFleet(t, core.Options{Latency: 1}, 0, "0:10:pool")
 		defer w.stop()
 		var all sync.WaitGroup
 		for range 10 {
@@ -62,7 +62,7 @@ func TestIncrease(t *testing.T) {
 		want(t, "target", w.target(pool), 10)
 	})
 	scenario(t, "S9 somebody else grows the scale set", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1, "0:10:pool")
+		w := newFleet(t, core.Options{}, 1, "0:10:pool")
 		defer w.stop()
 		w.patch(pool, map[string]any{"sku": map[string]any{"capacity": 3}})
 		if err := w.increase(pool, 3); err != nil {
@@ -73,9 +73,9 @@ func TestIncrease(t *testing.T) {
 		want(t, "target", w.target(pool), 6)
 	})
 	scenario(t, "S45 two providers", func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 1, "0:10:pool")
+		w := newFleet(t, core.Options{Latency: 1}, 1, "0:10:pool")
 		defer w.stop()
-		other := &world{Azure: w.Azure, t: t}
+		other := &fleet{Azure: w.Azure, t: t}
 		other.start("0:10:pool")
 		defer other.stop()
 		if err := w.increase(pool, 3); err != nil {
@@ -97,7 +97,7 @@ func TestRefusal(t *testing.T) {
 		return core.Fault{Method: "PATCH", Type: compute.ScaleSets, Fault: "error", Status: 409, Code: code, Message: message, Times: 1}
 	}
 	scenario(t, "S10 a quota is used up", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2, "0:10:pool")
+		w := newFleet(t, core.Options{}, 2, "0:10:pool")
 		defer w.stop()
 		faults(t, w, refusal("OperationNotAllowed", "Operation could not be completed as it results in exceeding approved quota."))
 		if err := w.increase(pool, 3); err != nil {
@@ -120,7 +120,7 @@ func TestRefusal(t *testing.T) {
 		wantWrites(t, w)
 	})
 	scenario(t, "S47 a policy forbids it", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 0, "0:10:pool")
+		w := newFleet(t, core.Options{}, 0, "0:10:pool")
 		defer w.stop()
 		faults(t, w, core.Fault{Method: "PATCH", Type: compute.ScaleSets, Fault: "error", Status: 403,
 			Code: "RequestDisallowedByPolicy", Message: "Resource 'pool' was disallowed by policy 'no-machines'."})
@@ -138,7 +138,7 @@ func TestRefusal(t *testing.T) {
 	})
 }
 
-func faults(t *testing.T, w *world, rules ...core.Fault) {
+func faults(t *testing.T, w *fleet, rules ...core.Fault) {
 	t.Helper()
 	if err := w.SetFaults(rules); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func faults(t *testing.T, w *world, rules ...core.Fault) {
 // TestDelete has the scenarios of shrinking groups.
 func TestDelete(t *testing.T) {
 	scenario(t, "S16 the least size", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 5, "3:10:pool")
+		w := newFleet(t, core.Options{}, 5, "3:10:pool")
 		defer w.stop()
 		w.join(pool)
 		ids := w.well(pool)
@@ -163,7 +163,7 @@ func TestDelete(t *testing.T) {
 		want(t, "states", w.states(pool), "running 3")
 	})
 	scenario(t, "S17 ten at once, S18 twice", func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 12, "1:20:pool")
+		w := newFleet(t, core.Options{Latency: 1}, 12, "1:20:pool")
 		defer w.stop()
 		w.join(pool)
 		ids := w.well(pool)[:10]
@@ -191,7 +191,7 @@ func TestDelete(t *testing.T) {
 		}
 	})
 	scenario(t, "wrong group", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2, "0:10:pool", "0:5:"+testkit.ScaleSet)
+		w := newFleet(t, core.Options{}, 2, "0:10:pool", "0:5:"+testkit.ScaleSet)
 		defer w.stop()
 		ids := w.well(pool)
 		wantCode(t, "of another group", w.delete(testkit.ScaleSet, ids[0]), codes.FailedPrecondition)

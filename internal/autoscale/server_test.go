@@ -26,7 +26,7 @@ import (
 // TestNodes has the scenario S6: instances have the spelling of their nodes.
 func TestNodes(t *testing.T) {
 	scenario(t, "S6 spelling", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2, "0:10:pool")
+		w := newFleet(t, core.Options{}, 2, "0:10:pool")
 		defer w.stop()
 		ids := w.well(pool)
 		spelled := strings.Replace(ids[0], "/resourceGroups/rg/", "/resourceGroups/RG/", 1)
@@ -47,7 +47,7 @@ func TestNodes(t *testing.T) {
 		}
 	})
 	scenario(t, "a node that no list has yet", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2, "0:10:pool")
+		w := newFleet(t, core.Options{}, 2, "0:10:pool")
 		defer w.stop()
 		w.patch(pool, map[string]any{"sku": map[string]any{"capacity": 3}})
 		ids := w.well(pool)
@@ -63,7 +63,7 @@ func TestNodes(t *testing.T) {
 // TestTemplateNodeInfo has the scenario S34: both generations of clients read the same answer.
 func TestTemplateNodeInfo(t *testing.T) {
 	scenario(t, "S34", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 0, "0:10:pool")
+		w := newFleet(t, core.Options{}, 0, "0:10:pool")
 		defer w.stop()
 		r, err := w.NodeGroupTemplateNodeInfo(t.Context(), &externalgrpc.NodeGroupTemplateNodeInfoRequest{Id: pool})
 		if err != nil {
@@ -89,7 +89,7 @@ func TestTemplateNodeInfo(t *testing.T) {
 		}
 	})
 	scenario(t, "S35", func(t *testing.T) {
-		w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
+		w := &fleet{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
 		w.AddScaleSet(pool, testkit.Uniform, 0)
 		w.hide(func(q azure.Query, _ azure.Document) bool { return q.Type == "Microsoft.Compute/skus" }, "0:10:pool")
 		defer w.stop()
@@ -102,14 +102,14 @@ func TestTemplateNodeInfo(t *testing.T) {
 }
 
 // providerID returns the provider id of an instance of the pool.
-func (w *world) providerID(n int) string {
+func (w *fleet) providerID(n int) string {
 	return fmt.Sprintf("azure://%s/virtualMachines/%d", strings.Replace(string(setID(pool)), "/resourceGroups/RG/", "/resourceGroups/rg/", 1), n)
 }
 
 // TestOptions has the scenario S36.
 func TestOptions(t *testing.T) {
 	scenario(t, "S36", func(t *testing.T) {
-		w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
+		w := &fleet{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
 		w.AddScaleSet(pool, testkit.Uniform, 0)
 		w.AddScaleSet("plain", testkit.Uniform, 0)
 		w.tag(pool, map[string]string{optionTag + "scaledownunneededtime": "10m0s"})
@@ -140,7 +140,7 @@ func TestOptions(t *testing.T) {
 // TestRestart has the scenarios S38, S40 and S46.
 func TestRestart(t *testing.T) {
 	scenario(t, "S38 the provider restarts while machines are made", func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 2, "0:10:pool")
+		w := newFleet(t, core.Options{Latency: 1}, 2, "0:10:pool")
 		if err := w.increase(pool, 3); err != nil {
 			t.Fatal(err)
 		}
@@ -155,7 +155,7 @@ func TestRestart(t *testing.T) {
 		wantWrites(t, w)
 	})
 	scenario(t, "S40 the autoscaler restarts", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2, "0:10:pool")
+		w := newFleet(t, core.Options{}, 2, "0:10:pool")
 		defer w.stop()
 		if _, err := w.Cleanup(t.Context(), &externalgrpc.CleanupRequest{}); err != nil {
 			t.Fatal(err)
@@ -166,7 +166,7 @@ func TestRestart(t *testing.T) {
 		}
 	})
 	scenario(t, "S46 the operation is gone", func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 2, "0:10:pool")
+		w := newFleet(t, core.Options{Latency: 1}, 2, "0:10:pool")
 		defer w.stop()
 		faults(t, w, core.Fault{Method: "GET", Type: "Microsoft.Compute/locations/operations", Fault: "error", Status: 404, Code: "NotFound"})
 		if err := w.increase(pool, 1); err != nil {
@@ -181,7 +181,7 @@ func TestRestart(t *testing.T) {
 // TestFailover has the first aim of docs/performance.md: the time until another group is asked.
 func TestFailover(t *testing.T) {
 	scenario(t, "failure in group A", func(t *testing.T) {
-		w := &world{Azure: testkit.NewAzure(t, core.Options{Latency: 1, Quotas: map[string]int{"standardDSv5Family": 0}}, 0), t: t}
+		w := &fleet{Azure: testkit.NewAzure(t, core.Options{Latency: 1, Quotas: map[string]int{"standardDSv5Family": 0}}, 0), t: t}
 		w.AddScaleSet(pool, testkit.Uniform, 0)
 		w.start("0:10:pool")
 		defer w.stop()
@@ -202,9 +202,9 @@ func TestFailover(t *testing.T) {
 
 // TestCalls has the aims of docs/performance.md that count requests.
 func TestCalls(t *testing.T) {
-	large := func(t *testing.T, groups, machines int, o core.Options) *world {
+	large := func(t *testing.T, groups, machines int, o core.Options) *fleet {
 		t.Helper()
-		w := &world{Azure: testkit.NewAzure(t, o, 0), t: t}
+		w := &fleet{Azure: testkit.NewAzure(t, o, 0), t: t}
 		var flags []string
 		for n := range groups {
 			name := fmt.Sprintf("pool%d", n)
@@ -274,7 +274,7 @@ func TestCalls(t *testing.T) {
 }
 
 // asked returns when the first and the last write reached Azure, since a time.
-func (w *world) asked(since time.Time) (first, last time.Duration) {
+func (w *fleet) asked(since time.Time) (first, last time.Duration) {
 	for _, r := range w.Requests() {
 		if r.Method == http.MethodGet || r.IsPoll() {
 			continue
@@ -288,7 +288,7 @@ func (w *world) asked(since time.Time) (first, last time.Duration) {
 }
 
 // lists counts the lists of a type.
-func lists(w *world, fullType string) int {
+func lists(w *fleet, fullType string) int {
 	n := 0
 	for _, r := range w.Requests() {
 		if r.Method == "GET" && strings.HasSuffix(strings.ToLower(r.Path), strings.ToLower(fullType[strings.LastIndexByte(fullType, '/'):])) {
@@ -318,10 +318,10 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// largeGroup returns a world, in real time, with a group of 1,000 machines that are nodes.
-func largeGroup(t testing.TB) *world {
+// largeGroup returns a fleet, in real time, with a group of 1,000 machines that are nodes.
+func largeGroup(t testing.TB) *fleet {
 	t.Helper()
-	w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0)}
+	w := &fleet{Azure: testkit.NewAzure(t, core.Options{}, 0)}
 	w.t = t
 	w.AddScaleSet(pool, testkit.Uniform, 0)
 	w.patch(pool, map[string]any{"properties": map[string]any{"singlePlacementGroup": false}, "sku": map[string]any{"capacity": 1000}})

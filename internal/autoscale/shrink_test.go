@@ -21,7 +21,7 @@ func TestDeletion(t *testing.T) {
 	refused := core.Fault{Method: "POST", Type: compute.ScaleSets, Action: deleteAction, Times: 1, Fault: "error", Status: 409,
 		Code: "OperationNotAllowed", Message: "Force deletion is not supported for this size."}
 	scenario(t, "S19 not by force", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 4, "0:10:pool")
+		w := newFleet(t, core.Options{}, 4, "0:10:pool")
 		w.stop()
 		w.config.ForceDelete = true
 		w.start("0:10:pool")
@@ -43,7 +43,7 @@ func TestDeletion(t *testing.T) {
 		wantWrites(t, w, "POST delete")
 	})
 	scenario(t, "S20 preempted", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2, "0:10:pool")
+		w := newFleet(t, core.Options{}, 2, "0:10:pool")
 		defer w.stop()
 		w.join(pool)
 		preempted := core.Fault{Method: "POST", Type: compute.ScaleSets, Action: deleteAction, Fault: "operation", Times: 1,
@@ -64,7 +64,7 @@ func TestDeletion(t *testing.T) {
 		want(t, "target after two preemptions", w.target(pool), 1)
 	})
 	scenario(t, "S48 locked", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2, "0:10:pool")
+		w := newFleet(t, core.Options{}, 2, "0:10:pool")
 		defer w.stop()
 		w.join(pool)
 		faults(t, w, core.Fault{Method: "POST", Action: deleteAction, Fault: "error", Status: 409, Code: "ScopeLocked", Message: "locked"})
@@ -78,7 +78,7 @@ func TestDeletion(t *testing.T) {
 		want(t, "writes", len(w.Writes()), 1)
 	})
 	scenario(t, "S31 flexible", func(t *testing.T) {
-		w := &world{Azure: testkit.NewAzure(t, core.Options{Latency: 1}, 0), t: t}
+		w := &fleet{Azure: testkit.NewAzure(t, core.Options{Latency: 1}, 0), t: t}
 		w.AddScaleSet("flex", testkit.Flexible, 3)
 		w.start("0:10:flex")
 		defer w.stop()
@@ -105,7 +105,7 @@ func TestDeletion(t *testing.T) {
 // TestDecrease has the scenarios S21 and S22.
 func TestDecrease(t *testing.T) {
 	scenario(t, "S21", func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 8, "0:20:pool")
+		w := newFleet(t, core.Options{Latency: 1}, 8, "0:20:pool")
 		w.stop()
 		missing := true
 		w.hide(func(_ azure.Query, doc azure.Document) bool {
@@ -129,7 +129,7 @@ func TestDecrease(t *testing.T) {
 		want(t, "capacity in Azure", w.azureCapacity(pool), 8)
 	})
 	scenario(t, "S22 while machines are made", func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 2, "0:20:pool")
+		w := newFleet(t, core.Options{Latency: 1}, 2, "0:20:pool")
 		defer w.stop()
 		if err := w.increase(pool, 3); err != nil {
 			t.Fatal(err)
@@ -145,7 +145,7 @@ func TestDecrease(t *testing.T) {
 		wantWrites(t, w, "PATCH pool")
 	})
 	scenario(t, "while the request is made", func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 2, "0:20:pool")
+		w := newFleet(t, core.Options{Latency: 1}, 2, "0:20:pool")
 		defer w.stop()
 		if err := w.increase(pool, 3); err != nil {
 			t.Fatal(err)
@@ -163,7 +163,7 @@ func TestDecrease(t *testing.T) {
 		want(t, "capacity in Azure", w.azureCapacity(pool), 6)
 	})
 	scenario(t, "before it is asked for", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2, "0:20:pool")
+		w := newFleet(t, core.Options{}, 2, "0:20:pool")
 		defer w.stop()
 		if err := w.increase(pool, 3); err != nil {
 			t.Fatal(err)
@@ -181,8 +181,8 @@ const optionTag = "k8s.io_cluster-autoscaler_node-template_autoscaling-options_"
 
 // TestDeallocate has the scenarios S23, S24 and S25.
 func TestDeallocate(t *testing.T) {
-	deallocating := func(t *testing.T, n int, tags map[string]string) *world {
-		w := &world{Azure: testkit.NewAzure(t, core.Options{Latency: 1}, 0), t: t}
+	deallocating := func(t *testing.T, n int, tags map[string]string) *fleet {
+		w := &fleet{Azure: testkit.NewAzure(t, core.Options{Latency: 1}, 0), t: t}
 		w.AddScaleSet(pool, testkit.Uniform, n)
 		tags[optionTag+"scaledownmode"] = "deallocate"
 		w.tag(pool, tags)
@@ -254,7 +254,7 @@ func TestDeallocate(t *testing.T) {
 func TestSpot(t *testing.T) {
 	for _, policy := range []string{"Delete", "Deallocate"} {
 		scenario(t, "S26 "+policy, func(t *testing.T) {
-			w := &world{Azure: testkit.NewAzure(t, core.Options{Latency: 1}, 0), t: t}
+			w := &fleet{Azure: testkit.NewAzure(t, core.Options{Latency: 1}, 0), t: t}
 			w.AddScaleSet(pool, testkit.Uniform, 0)
 			w.replace(pool, map[string]any{"properties": map[string]any{"virtualMachineProfile": map[string]any{
 				"priority": "Spot", "evictionPolicy": policy,

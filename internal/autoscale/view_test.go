@@ -31,7 +31,7 @@ func wantLines(t *testing.T, v autoscale.View, lines ...string) {
 	}
 }
 
-func (w *world) view(name string) autoscale.View {
+func (w *fleet) view(name string) autoscale.View {
 	w.t.Helper()
 	v, err := w.Provider.View(w.t.Context(), name)
 	if err != nil {
@@ -43,7 +43,7 @@ func (w *world) view(name string) autoscale.View {
 // TestView checks what a provider says of scale sets.
 func TestView(t *testing.T) {
 	scenario(t, "refused machines and a loop", func(t *testing.T) {
-		w := &world{Azure: testkit.NewAzure(t, core.Options{Latency: 1, Quotas: map[string]int{"standardDSv5Family": 6}}, 0), t: t}
+		w := &fleet{Azure: testkit.NewAzure(t, core.Options{Latency: 1, Quotas: map[string]int{"standardDSv5Family": 6}}, 0), t: t}
 		w.AddScaleSet(pool, testkit.Uniform, 2)
 		w.start("0:10:pool")
 		defer w.stop()
@@ -75,7 +75,7 @@ func TestView(t *testing.T) {
 		wantLines(t, w.view(pool), "next loop    target 3, capacity in Azure 3", "nothing is pending")
 	})
 	scenario(t, "machines that leave, and deallocated ones", func(t *testing.T) {
-		w := &world{Azure: testkit.NewAzure(t, core.Options{Latency: 1}, 0), t: t}
+		w := &fleet{Azure: testkit.NewAzure(t, core.Options{Latency: 1}, 0), t: t}
 		w.AddScaleSet(pool, testkit.Uniform, 3)
 		w.tag(pool, map[string]string{optionTag + "scaledownmode": "deallocate"})
 		w.start("0:10:pool")
@@ -89,7 +89,7 @@ func TestView(t *testing.T) {
 		wantLines(t, w.view(pool), "deallocated", "target 2, capacity in Azure 3", "nothing is pending")
 	})
 	scenario(t, "no node group", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1, "label:scaled=yes")
+		w := newFleet(t, core.Options{}, 1, "label:scaled=yes")
 		defer w.stop()
 		v := w.view(pool)
 		wantLines(t, v, "node group   no: no --nodes names it, and it lacks the tag scaled=yes")
@@ -107,7 +107,7 @@ func TestView(t *testing.T) {
 func TestLook(t *testing.T) {
 	for name, kind := range map[string]string{"uniform": testkit.Uniform, "flexible": testkit.Flexible} {
 		scenario(t, name, func(t *testing.T) {
-			w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
+			w := &fleet{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
 			w.AddScaleSet(pool, kind, 2)
 			w.start("0:10:pool")
 			id := w.well(pool)[0]

@@ -32,15 +32,15 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// world is a cloud provider on a local Azure with machines.
-type world struct {
+// provider is a cloud provider on a local Azure with machines.
+type provider struct {
 	*testkit.Azure
 	cloud *cloudprovider.Cloud
 }
 
-func newWorld(t *testing.T, o core.Options, count int) *world {
+func newProvider(t *testing.T, o core.Options, count int) *provider {
 	t.Helper()
-	w := &world{Azure: testkit.NewAzure(t, o, count)}
+	w := &provider{Azure: testkit.NewAzure(t, o, count)}
 	w.cloud = cloudprovider.New(cloudprovider.Config{
 		Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location,
 	}, w.Client)
@@ -50,7 +50,7 @@ func newWorld(t *testing.T, o core.Options, count int) *world {
 
 func TestMetadata(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newProvider(t, core.Options{}, 2)
 		machines, _ := w.cloud.InstancesV2()
 		// A kubelet registers a node without a provider id.
 		got, err := machines.InstanceMetadata(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "nodes0-000001"}})
@@ -78,7 +78,7 @@ func TestMetadata(t *testing.T) {
 
 func TestMachinesThatGoAndStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 3)
+		w := newProvider(t, core.Options{}, 3)
 		machines, _ := w.cloud.InstancesV2()
 		node := func(instance string) *corev1.Node {
 			id, err := nodes.ProviderID(testkit.Nodes.Child("virtualMachines", instance))

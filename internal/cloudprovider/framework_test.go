@@ -31,16 +31,16 @@ import (
 // run is a cluster with the framework's node controllers as in the cloud-controller-manager: eight
 // workers and a period of five seconds.
 type run struct {
-	*world
+	*provider
 	t      *testing.T
 	client *fake.Clientset
 	cloud  *cloudprovider.Cloud
 }
 
 // newRun starts the controllers on a local Azure. They stop with the test.
-func newRun(t *testing.T, w *world, known ...*corev1.Node) *run {
+func newRun(t *testing.T, w *provider, known ...*corev1.Node) *run {
 	t.Helper()
-	r := &run{world: w, t: t, client: fake.NewClientset()}
+	r := &run{provider: w, t: t, client: fake.NewClientset()}
 	for _, n := range known {
 		r.add(n)
 	}
@@ -169,7 +169,7 @@ func TestManyInstancesAppear(t *testing.T) {
 		each = 100
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, each)
+		w := newProvider(t, core.Options{Latency: 1}, each)
 		w.AddScaleSet("second", testkit.Uniform, each, "1", "2", "3")
 		r := newRun(t, w)
 		synctest.Wait() // the first round finds no nodes
@@ -202,7 +202,7 @@ func TestManyMachinesAppear(t *testing.T) {
 		members, others = 50, 20
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 0)
+		w := newProvider(t, core.Options{Latency: 1}, 0)
 		w.AddScaleSet("flex", testkit.Flexible, members, "1", "2", "3")
 		var names []string
 		for i := range others {
@@ -242,7 +242,7 @@ func TestColdStart(t *testing.T) {
 		sets, each = 50, 100
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 0)
+		w := newProvider(t, core.Options{Latency: 1}, 0)
 		var known []*corev1.Node
 		for s := range sets {
 			name := fmt.Sprintf("np%d", s)
@@ -274,7 +274,7 @@ func TestReadyNodesCostNothing(t *testing.T) {
 		count, hour = 5000, time.Hour
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 0)
+		w := newProvider(t, core.Options{}, 0)
 		var known []*corev1.Node
 		for i := range count {
 			known = append(known, atWork(instanceName(testkit.ScaleSet, i), testkit.Nodes.Child("virtualMachines", strconv.Itoa(i))))
@@ -295,7 +295,7 @@ func TestReadyNodesCostNothing(t *testing.T) {
 func TestDeletedInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const instances = 20
-		w := newWorld(t, core.Options{Latency: 1}, instances)
+		w := newProvider(t, core.Options{Latency: 1}, instances)
 		w.AddMachine(testkit.VirtualMachine{Name: "alone", Zone: "1"})
 		known := []*corev1.Node{atWork("alone", testkit.Group.Resource(compute.VirtualMachines, "alone"))}
 		for i := range instances {
@@ -345,7 +345,7 @@ func TestDeletedInstances(t *testing.T) {
 func TestManyDeletedInstances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const instances = 40
-		w := newWorld(t, core.Options{Latency: 1}, instances)
+		w := newProvider(t, core.Options{Latency: 1}, instances)
 		var known []*corev1.Node
 		for i := range instances {
 			known = append(known, atWork(instanceName(testkit.ScaleSet, i), testkit.Nodes.Child("virtualMachines", strconv.Itoa(i))))
@@ -385,7 +385,7 @@ func TestManyDeletedInstances(t *testing.T) {
 // and loses them after the start.
 func TestMachineIsStoppedAndStarted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 1)
+		w := newProvider(t, core.Options{Latency: 1}, 1)
 		alone := w.AddMachine(testkit.VirtualMachine{Name: "alone", Zone: "1"})
 		machines := map[string]azure.ID{"alone": alone, instanceName(testkit.ScaleSet, 0): testkit.Nodes.Child("virtualMachines", "0")}
 		var known []*corev1.Node

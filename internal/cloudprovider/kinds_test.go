@@ -25,7 +25,7 @@ import (
 )
 
 // asked returns the InstancesV2 of a cloud with informers, like in the framework.
-func (w *world) asked(t *testing.T, edit func(*cloudprovider.Config)) framework.InstancesV2 {
+func (w *provider) asked(t *testing.T, edit func(*cloudprovider.Config)) framework.InstancesV2 {
 	t.Helper()
 	c := cloudprovider.Config{Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location}
 	if edit != nil {
@@ -98,7 +98,7 @@ func describe(t *testing.T, machines framework.InstancesV2, n *corev1.Node) fram
 }
 
 // mixed creates machines of every kind and returns them by node name.
-func mixed(w *world) map[string]azure.ID {
+func mixed(w *provider) map[string]azure.ID {
 	all := map[string]azure.ID{}
 	for _, vm := range testkit.List[compute.Instance](w.Azure, testkit.Nodes, compute.ScaleSetInstances) {
 		all[nodes.NodeName(vm)] = vm.ID
@@ -119,7 +119,7 @@ func mixed(w *world) map[string]azure.ID {
 // id.
 func TestEveryKindOfMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newProvider(t, core.Options{}, 2)
 		all := mixed(w)
 		machines := w.asked(t, nil)
 		var wait sync.WaitGroup
@@ -176,7 +176,7 @@ func countOf(reads []string) map[string]int {
 // first.
 func TestDualStackMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 0)
+		w := newProvider(t, core.Options{}, 0)
 		w.DualStack()
 		w.AddMachine(testkit.VirtualMachine{Name: "dual", Zone: "1", Dual: true, Public: true})
 		m := describe(t, w.asked(t, nil), node("dual", ""))
@@ -199,7 +199,7 @@ func TestDualStackMachine(t *testing.T) {
 // TestMachinesOfEveryKindGoAndStop (33, 42, 43, 46) stops and deletes machines of every kind.
 func TestMachinesOfEveryKindGoAndStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 3)
+		w := newProvider(t, core.Options{}, 3)
 		all := mixed(w)
 		machines := w.asked(t, nil)
 		off := []string{"nodes0-000001", "member1"}
@@ -247,7 +247,7 @@ func TestMachinesOfEveryKindGoAndStop(t *testing.T) {
 // TestUnmanagedNodes (29, 30, 117) checks that unmanaged nodes cost no reads and are never deleted.
 func TestUnmanagedNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newProvider(t, core.Options{}, 1)
 		machines := w.asked(t, nil)
 		unmanaged := node("cellar", "")
 		unmanaged.Labels = map[string]string{"kubernetes.azure.com/managed": "FALSE"}
@@ -275,7 +275,7 @@ func TestUnmanagedNodes(t *testing.T) {
 // TestGrace (31, 32) checks that a new node without a machine is kept for the configured time.
 func TestGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newProvider(t, core.Options{}, 1)
 		after := func(d time.Duration) *corev1.Node {
 			n := silent(node("unknown", ""))
 			n.CreationTimestamp = metav1.NewTime(time.Now().Add(-d))
@@ -294,7 +294,7 @@ func TestGrace(t *testing.T) {
 // TestScaleSetsOfOneName (53) has scale sets of the same name in two resource groups.
 func TestScaleSetsOfOneName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newProvider(t, core.Options{}, 2)
 		const group = azure.ID("/subscriptions/" + testkit.Subscription + "/resourceGroups/other")
 		far := group.Resource(compute.ScaleSets, testkit.ScaleSet)
 		w.PutScaleSet(far, "far-", testkit.Uniform, 2, "3")
@@ -321,7 +321,7 @@ func TestScaleSetsOfOneName(t *testing.T) {
 // machine.
 func TestMachinesInOtherGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newProvider(t, core.Options{}, 1)
 		const other = azure.ID("/subscriptions/" + testkit.Subscription + "/resourceGroups/Other")
 		far := w.AddMachine(testkit.VirtualMachine{Name: "far", Group: other, Zone: "1", Public: true})
 		machines := w.asked(t, nil)
@@ -346,7 +346,7 @@ func TestMachinesInOtherGroups(t *testing.T) {
 // TestAzureInTrouble (45) checks that no node is deleted while Azure fails.
 func TestAzureInTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Faults: []core.Fault{
+		w := newProvider(t, core.Options{Faults: []core.Fault{
 			{Method: "GET", Type: compute.ScaleSetInstances, Fault: core.FaultError, Status: 500},
 		}}, 2)
 		machines := w.asked(t, nil)
@@ -364,7 +364,7 @@ func TestAzureInTrouble(t *testing.T) {
 // other nodes.
 func TestOneNameForTwoMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newProvider(t, core.Options{}, 1)
 		w.AddScaleSet("twin", testkit.Uniform, 1, "1")
 		w.PutScaleSet(testkit.Group.Resource(compute.ScaleSets, "twin2"), "twin-", testkit.Uniform, 1, "1")
 		machines := w.asked(t, nil)

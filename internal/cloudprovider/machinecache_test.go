@@ -73,7 +73,7 @@ func askedThrough(t *testing.T, client reconcile.Azure) (framework.InstancesV2, 
 // read. A question about the slow list returns an error first, and the answer later.
 func TestReadsDoNotBlockEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 30)
+		w := newProvider(t, core.Options{}, 30)
 		other := w.AddScaleSet("other", testkit.Uniform, 2, "1")
 		machines, _ := askedThrough(t, &slow{Azure: w.Client, below: testkit.Nodes, takes: time.Minute})
 		w.Forget()
@@ -110,7 +110,7 @@ func TestReadsDoNotBlockEachOther(t *testing.T) {
 // TestQuestionsShareARead (47) checks that questions about unknown nodes share one list read.
 func TestQuestionsShareARead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 3)
+		w := newProvider(t, core.Options{Latency: 1}, 3)
 		machines := w.asked(t, nil)
 		ask := func() {
 			var all sync.WaitGroup
@@ -141,7 +141,7 @@ func TestQuestionsShareARead(t *testing.T) {
 // each period: of the machine and of its list.
 func TestAVanishedMachineStaysAbsent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newProvider(t, core.Options{}, 2)
 		machines := w.asked(t, nil)
 		n := silent(node(instanceName(testkit.ScaleSet, 0), testkit.Nodes.Child("virtualMachines", "0")))
 		if err := w.OtherClient().Delete(t.Context(), testkit.Nodes.Child("virtualMachines", "0")); err != nil {
@@ -170,7 +170,7 @@ func TestOneAnswerRemovesNoNode(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%v", name, known), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					const count = 10
-					w := newWorld(t, core.Options{}, count)
+					w := newProvider(t, core.Options{}, count)
 					machines := w.asked(t, nil)
 					lies.Method, lies.Fault, lies.Times = "GET", core.FaultAbsent, 1
 					for i := range count {
@@ -193,7 +193,7 @@ func TestOneAnswerRemovesNoNode(t *testing.T) {
 // TestWithoutCache (52) checks that every question reads Azure if the cache is disabled.
 func TestWithoutCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newProvider(t, core.Options{}, 1)
 		machines := w.asked(t, func(c *cloudprovider.Config) { c.Uncached = true })
 		n := silent(node(instanceName(testkit.ScaleSet, 0), testkit.Nodes.Child("virtualMachines", "0")))
 		for range 3 {
@@ -210,7 +210,7 @@ func TestWithoutCache(t *testing.T) {
 func TestSlowAnswersArrive(t *testing.T) {
 	for _, uncached := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, core.Options{Faults: []core.Fault{
+			w := newProvider(t, core.Options{Faults: []core.Fault{
 				{Method: "GET", Type: compute.VirtualMachines, Name: "refused", Fault: core.FaultError, Status: 403},
 			}}, 1)
 			cloud := cloudprovider.New(cloudprovider.Config{
@@ -238,7 +238,7 @@ func TestSlowAnswersArrive(t *testing.T) {
 // TestLongSilence checks that a node that stays not ready is read less and less often.
 func TestLongSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newProvider(t, core.Options{}, 1)
 		machines := w.asked(t, nil)
 		n := silent(node(instanceName(testkit.ScaleSet, 0), testkit.Nodes.Child("virtualMachines", "0")))
 		walk := func(d time.Duration) int {
@@ -271,7 +271,7 @@ func TestLongSilence(t *testing.T) {
 // the node's creation do not count.
 func TestANodeIsYoungerThanWhatIsKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 0)
+		w := newProvider(t, core.Options{}, 0)
 		machines := w.asked(t, nil)
 		exists(t, machines, quiet(node("late", "")), false)
 		<-time.After(time.Second)
@@ -289,7 +289,7 @@ func TestANodeIsYoungerThanWhatIsKnown(t *testing.T) {
 // TestCloseWhileReading checks that nothing runs after close.
 func TestCloseWhileReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newProvider(t, core.Options{}, 1)
 		machines, cloud := askedThrough(t, &slow{Azure: w.Client, below: testkit.Nodes, takes: time.Hour})
 		_, err := machines.InstanceExists(t.Context(),
 			silent(node(instanceName(testkit.ScaleSet, 0), testkit.Nodes.Child("virtualMachines", "0"))))
@@ -307,7 +307,7 @@ func TestCloseWhileReading(t *testing.T) {
 // TestTroubleIsReported checks that an unusable machine causes one Event, and none while it is new.
 func TestTroubleIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newProvider(t, core.Options{}, 1)
 		r := newRun(t, w)
 		n := node("unknown", "")
 		ask := func(want string) {
@@ -348,7 +348,7 @@ func (r *run) troubles() (all []string) {
 // without blocking the informer.
 func TestInformersDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newProvider(t, core.Options{}, 2)
 		other := w.AddScaleSet("other", testkit.Uniform, 1, "1")
 		slowOne := atWork(instanceName(testkit.ScaleSet, 0), testkit.Nodes.Child("virtualMachines", "0"))
 		fastOne := atWork(instanceName("other", 0), other.Child("virtualMachines", "0"))

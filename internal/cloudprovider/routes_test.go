@@ -35,8 +35,8 @@ import (
 
 const routeTableID = testkit.Group + "/providers/" + network.RouteTables + "/rt"
 
-// routeWorld is a cluster of Nodes with pod CIDRs on a local Azure.
-type routeWorld struct {
+// routeProvider is a cluster of Nodes with pod CIDRs on a local Azure.
+type routeProvider struct {
 	*testkit.Azure
 	t       *testing.T
 	cloud   *cloudprovider.Cloud
@@ -45,9 +45,9 @@ type routeWorld struct {
 	factory informers.SharedInformerFactory
 }
 
-func newRouteWorld(t *testing.T, o core.Options, edit ...func(*cloudprovider.Config)) *routeWorld {
+func newRouteProvider(t *testing.T, o core.Options, edit ...func(*cloudprovider.Config)) *routeProvider {
 	t.Helper()
-	w := &routeWorld{Azure: testkit.NewAzure(t, o, 1), t: t, client: fake.NewClientset()}
+	w := &routeProvider{Azure: testkit.NewAzure(t, o, 1), t: t, client: fake.NewClientset()}
 	c := cloudprovider.Config{
 		Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup, Location: testkit.Location,
 		Routes: routes.Config{
@@ -65,7 +65,7 @@ func newRouteWorld(t *testing.T, o core.Options, edit ...func(*cloudprovider.Con
 }
 
 // watch passes the informers to the provider.
-func (w *routeWorld) watch() *routeWorld {
+func (w *routeProvider) watch() *routeProvider {
 	w.factory = informers.NewSharedInformerFactory(w.client, 0)
 	w.cloud.SetInformers(w.factory)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
@@ -76,7 +76,7 @@ func (w *routeWorld) watch() *routeWorld {
 }
 
 // node creates the i-th Node.
-func (w *routeWorld) node(i int, edit ...func(*corev1.Node)) *corev1.Node {
+func (w *routeProvider) node(i int, edit ...func(*corev1.Node)) *corev1.Node {
 	w.t.Helper()
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node%d", i), UID: types.UID(fmt.Sprint(i))},
@@ -96,7 +96,7 @@ func (w *routeWorld) node(i int, edit ...func(*corev1.Node)) *corev1.Node {
 }
 
 // create creates the routes of a Node like the framework.
-func (w *routeWorld) create(n *corev1.Node) error {
+func (w *routeProvider) create(n *corev1.Node) error {
 	var errs []error
 	for _, cidr := range n.Spec.PodCIDRs {
 		errs = append(errs, w.routes.CreateRoute(w.t.Context(), testkit.ClusterName, string(n.UID), &framework.Route{
@@ -107,7 +107,7 @@ func (w *routeWorld) create(n *corev1.Node) error {
 }
 
 // table returns the existing routes as "name prefix hop".
-func (w *routeWorld) table(id azure.ID) []string {
+func (w *routeProvider) table(id azure.ID) []string {
 	table, _ := testkit.Read[network.RouteTable](w.Azure, id)
 	var list []string
 	for _, r := range table.Properties.Routes {
@@ -118,7 +118,7 @@ func (w *routeWorld) table(id azure.ID) []string {
 }
 
 // writesOf counts the writes of a route table.
-func (w *routeWorld) writesOf(table string) int {
+func (w *routeProvider) writesOf(table string) int {
 	n := 0
 	for _, line := range w.Writes() {
 		if line == "PUT "+table {
@@ -128,7 +128,7 @@ func (w *routeWorld) writesOf(table string) int {
 	return n
 }
 
-func (w *routeWorld) list() []string {
+func (w *routeProvider) list() []string {
 	w.t.Helper()
 	list, err := w.routes.ListRoutes(w.t.Context(), testkit.ClusterName)
 	if err != nil {
@@ -146,7 +146,7 @@ func (w *routeWorld) list() []string {
 func TestRoutesOfManyNodesShareAWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const nodes = 400
-		w := newRouteWorld(t, core.Options{Latency: 1})
+		w := newRouteProvider(t, core.Options{Latency: 1})
 		for i := range nodes {
 			w.node(i)
 		}
@@ -182,7 +182,7 @@ func TestRoutesOfManyNodesShareAWrite(t *testing.T) {
 
 func TestRouteInPlaceCostsNoWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, core.Options{})
+		w := newRouteProvider(t, core.Options{})
 		n := w.node(1)
 		w.watch()
 		if err := w.create(n); err != nil {
@@ -200,7 +200,7 @@ func TestRouteInPlaceCostsNoWrite(t *testing.T) {
 
 func TestRoutesThatAzureHasNoRoomForAreRefusedBeforeItIsAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, core.Options{Latency: 1})
+		w := newRouteProvider(t, core.Options{Latency: 1})
 		for i := range 405 {
 			w.node(i)
 		}
@@ -253,7 +253,7 @@ func TestRouteWritesThatGoWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newRouteWorld(t, test.o)
+				w := newRouteProvider(t, test.o)
 				first, second := w.node(1), w.node(2)
 				w.watch()
 				var callers sync.WaitGroup
@@ -279,7 +279,7 @@ func TestRouteWritesThatGoWrong(t *testing.T) {
 
 func TestOneBadRouteLeavesItsNeighboursAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, core.Options{Latency: 1})
+		w := newRouteProvider(t, core.Options{Latency: 1})
 		var all []*corev1.Node
 		for i := range 10 {
 			all = append(all, w.node(i, func(n *corev1.Node) {
@@ -306,7 +306,7 @@ func TestOneBadRouteLeavesItsNeighboursAlone(t *testing.T) {
 
 func TestRouteCallersThatGiveUpAreLetGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, core.Options{Latency: 1})
+		w := newRouteProvider(t, core.Options{Latency: 1})
 		n := w.node(1)
 		w.watch()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -323,7 +323,7 @@ func TestRouteCallersThatGiveUpAreLetGo(t *testing.T) {
 
 func TestRoutesWaitForTheNodesToBeKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, core.Options{})
+		w := newRouteProvider(t, core.Options{})
 		n := w.node(1)
 		if _, err := w.routes.ListRoutes(t.Context(), testkit.ClusterName); err == nil {
 			t.Error("routes were listed without knowing the nodes")
@@ -336,7 +336,7 @@ func TestRoutesWaitForTheNodesToBeKnown(t *testing.T) {
 
 func TestUnmanagedNodesHaveNoRouteInAzure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, core.Options{})
+		w := newRouteProvider(t, core.Options{})
 		n := w.node(1, func(n *corev1.Node) { n.Labels = map[string]string{"kubernetes.azure.com/managed": "False"} })
 		w.watch()
 		if err := w.create(n); err != nil {
@@ -353,7 +353,7 @@ func TestUnmanagedNodesHaveNoRouteInAzure(t *testing.T) {
 
 func TestNextHops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, core.Options{})
+		w := newRouteProvider(t, core.Options{})
 		both := w.node(1, func(n *corev1.Node) {
 			n.Spec.PodCIDRs = []string{"10.100.1.0/24", "fd00:0:0:1::/64"}
 			n.Status.Addresses = append(n.Status.Addresses, corev1.NodeAddress{Type: corev1.NodeInternalIP, Address: "fd01::4"},
@@ -387,7 +387,7 @@ func TestNextHops(t *testing.T) {
 func TestRouteOperationsAreMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()
-		w := newRouteWorld(t, core.Options{Latency: 1}, func(c *cloudprovider.Config) { c.Registerer = registry })
+		w := newRouteProvider(t, core.Options{Latency: 1}, func(c *cloudprovider.Config) { c.Registerer = registry })
 		good, bad := w.node(1), w.node(2, func(n *corev1.Node) { n.Spec.PodCIDRs = []string{"nonsense"} })
 		w.watch()
 		if err := w.create(good); err != nil {
@@ -441,7 +441,7 @@ func (g *generous) List(ctx context.Context, q azure.Query) ([]azure.Document, e
 // reach the affected routes.
 func TestTableThatMayHoldMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, core.Options{})
+		w := newRouteProvider(t, core.Options{})
 		var list []any
 		for i := range 398 {
 			list = append(list, map[string]any{"name": fmt.Sprintf("theirs-%d", i), "properties": map[string]any{
@@ -472,7 +472,7 @@ func TestTableThatMayHoldMore(t *testing.T) {
 // TestTableThatIsNearlyFull checks that a nearly full table causes one warning.
 func TestTableThatIsNearlyFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, core.Options{})
+		w := newRouteProvider(t, core.Options{})
 		var list []any
 		for i := range 358 {
 			list = append(list, map[string]any{"name": fmt.Sprintf("theirs-%d", i), "properties": map[string]any{
@@ -513,7 +513,7 @@ func (c clients) Client(string) (kubernetes.Interface, error) { return c.client,
 
 func TestTagsOfTheRouteTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, core.Options{}, func(c *cloudprovider.Config) { c.Routes.Tags = azure.Tags{"team": "net"} })
+		w := newRouteProvider(t, core.Options{}, func(c *cloudprovider.Config) { c.Routes.Tags = azure.Tags{"team": "net"} })
 		n := w.node(1)
 		w.watch()
 		if got := w.list(); len(got) > 0 || len(w.Writes()) > 0 {
@@ -536,7 +536,7 @@ func TestTagsOfTheRouteTable(t *testing.T) {
 
 func TestTagsThatCannotBeWrittenKeepNoRouteFromBeingListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, core.Options{Faults: []core.Fault{
+		w := newRouteProvider(t, core.Options{Faults: []core.Fault{
 			{Method: "PUT", Type: network.RouteTables, Nth: 2, Fault: core.FaultError, Status: 403, Code: "AuthorizationFailed"},
 		}}, func(c *cloudprovider.Config) { c.Routes.Tags = azure.Tags{"team": "net"} })
 		w.Put(routeTableID, map[string]any{"location": testkit.Location})
@@ -559,7 +559,7 @@ func TestTagsThatCannotBeWrittenKeepNoRouteFromBeingListed(t *testing.T) {
 
 func TestRouteTableInAnotherResourceGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, core.Options{}, func(c *cloudprovider.Config) {
+		w := newRouteProvider(t, core.Options{}, func(c *cloudprovider.Config) {
 			c.Routes.ResourceGroup, c.Routes.Tags = "net", azure.Tags{"team": "net"}
 		})
 		group := azure.GroupID(testkit.Subscription, "net")
@@ -580,7 +580,7 @@ func TestRouteTableInAnotherResourceGroup(t *testing.T) {
 func TestRouteController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const nodes = 200
-		w := newRouteWorld(t, core.Options{Latency: 1})
+		w := newRouteProvider(t, core.Options{Latency: 1})
 		// Foreign routes, one of them in the range of the pods.
 		w.Put(routeTableID, map[string]any{"location": testkit.Location, "properties": map[string]any{"routes": []any{
 			map[string]any{"name": "firewall",
@@ -642,7 +642,7 @@ func TestRouteController(t *testing.T) {
 
 // writeLatency returns the duration of the slowest write of the route table, from the request until
 // Azure finished it.
-func (w *routeWorld) writeLatency() (longest time.Duration) {
+func (w *routeProvider) writeLatency() (longest time.Duration) {
 	var sent time.Time
 	for _, r := range w.Requests() {
 		switch {
@@ -658,7 +658,7 @@ func (w *routeWorld) writeLatency() (longest time.Duration) {
 
 func TestNetworkStaysUnavailableWhenAzureFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, core.Options{Faults: []core.Fault{{
+		w := newRouteProvider(t, core.Options{Faults: []core.Fault{{
 			Method: "PUT", Type: network.RouteTables, Fault: core.FaultError, Status: 409, Code: "SomethingIsWrong", Times: 40,
 		}}})
 		w.node(1)
@@ -670,7 +670,7 @@ func TestNetworkStaysUnavailableWhenAzureFails(t *testing.T) {
 	})
 }
 
-func (w *routeWorld) controller() (stop func()) {
+func (w *routeProvider) controller() (stop func()) {
 	w.t.Helper()
 	_, pods, err := net.ParseCIDR("10.100.0.0/15")
 	if err != nil {
@@ -688,7 +688,7 @@ func (w *routeWorld) controller() (stop func()) {
 	return func() { cancel(); running.Wait(); synctest.Wait() }
 }
 
-func (w *routeWorld) eventually(what string, within time.Duration, is func() bool) {
+func (w *routeProvider) eventually(what string, within time.Duration, is func() bool) {
 	w.t.Helper()
 	deadline := time.Now().Add(within)
 	for !is() {
@@ -699,7 +699,7 @@ func (w *routeWorld) eventually(what string, within time.Duration, is func() boo
 	}
 }
 
-func (w *routeWorld) condition(node string) corev1.ConditionStatus {
+func (w *routeProvider) condition(node string) corev1.ConditionStatus {
 	n, err := w.client.CoreV1().Nodes().Get(w.t.Context(), node, metav1.GetOptions{})
 	if err != nil {
 		w.t.Fatal(err)
@@ -713,7 +713,7 @@ func (w *routeWorld) condition(node string) corev1.ConditionStatus {
 }
 
 // reachable counts the Nodes with an available network.
-func (w *routeWorld) reachable() int {
+func (w *routeProvider) reachable() int {
 	list, err := w.client.CoreV1().Nodes().List(w.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		w.t.Fatal(err)

@@ -29,7 +29,7 @@ func TestSteadyStateIsCheap(t *testing.T) {
 		count, services = 5000, 20
 	}
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 0)
+		w := newProvider(t, core.Options{}, 0)
 		var known []*corev1.Node
 		for i := range count {
 			n := atWork(instanceName(testkit.ScaleSet, i), testkit.Nodes.Child("virtualMachines", strconv.Itoa(i)))

@@ -14,7 +14,7 @@ import (
 // TestTagsOfAMachinesScaleSet checks that one list read serves all machines of a scale set.
 func TestTagsOfAMachinesScaleSet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newRouteWorld(t, core.Options{})
+		w := newRouteProvider(t, core.Options{})
 		body, err := json.Marshal(map[string]any{"tags": map[string]string{"kubernetesNodeCIDRMaskIPV4": "26"}})
 		if err != nil {
 			t.Fatal(err)

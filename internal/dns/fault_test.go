@@ -24,7 +24,7 @@ func TestWriteFaults(t *testing.T) {
 	for name, f := range faults {
 		for nth := 1; nth <= 6; nth++ {
 			scenario(t, fmt.Sprintf("write %d %s", nth, name), func(t *testing.T) {
-				w := newWorld(t, core.Options{})
+				w := newZonedAzure(t, core.Options{})
 				x := started(t, w)
 				f.Nth, f.Times = nth, 1
 				for _, method := range []string{"PUT", "DELETE"} {
@@ -41,7 +41,7 @@ func TestWriteFaults(t *testing.T) {
 func TestCrash(t *testing.T) {
 	for nth := 1; nth <= 6; nth++ {
 		scenario(t, fmt.Sprintf("after write %d", nth), func(t *testing.T) {
-			w := newWorld(t, core.Options{})
+			w := newZonedAzure(t, core.Options{})
 			x := started(t, w)
 			w.config.Azure = client(t, counted{w.Transport(), new(atomic.Int64), int64(nth)})
 			w.restart()
@@ -73,7 +73,7 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // started returns an ExternalDNS with three records, in a zone with records of others.
-func started(t *testing.T, w *world) *externalDNS {
+func started(t *testing.T, w *zonedAzure) *externalDNS {
 	t.Helper()
 	w.set(public, "A", "human", object{"TTL": 60, "ARecords": []object{{"ipv4Address": "9.9.9.9"}}})
 	w.set(public, "TXT", "@", object{"TTL": 60, "TXTRecords": []object{{"value": []string{"v=spf1 -all"}}}})
@@ -132,7 +132,7 @@ func (x *externalDNS) settle(t *testing.T) {
 // TestSlowAzure has an Azure that answers after 20 s: ExternalDNS gets its answer in time.
 func TestSlowAzure(t *testing.T) {
 	scenario(t, "D11 a list that takes longer than a request", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		w.config.Azure = client(t, slow{w.Transport(), 20 * time.Second})
 		w.restart()
 		for range 4 {

@@ -22,7 +22,7 @@ func FuzzRequest(f *testing.F) {
 	} {
 		f.Add(body)
 	}
-	w := newWorld(f, core.Options{})
+	w := newZonedAzure(f, core.Options{})
 	w.config.Zones = dns.Zones{Groups: []azure.ID{testkit.Group}, Public: true, Private: true}
 	w.config.PublicWrites, w.config.PrivateWrites = 1<<30, 1<<30
 	w.restart()

@@ -52,7 +52,7 @@ func TestLimits(t *testing.T) {
 		{"D12 150 names in a private zone", "corp.internal", 150, 5*time.Minute + 15*time.Second},
 	} {
 		scenario(t, c.name, func(t *testing.T) {
-			w := newWorld(t, core.Options{Throttle: true})
+			w := newZonedAzure(t, core.Options{Throttle: true})
 			x := &externalDNS{w: w, owner: "me", want: names(c.zone, c.count)}
 			start := time.Now()
 			x.until(t, 30)
@@ -75,7 +75,7 @@ func TestLimits(t *testing.T) {
 // TestRest has six clusters at rest for an hour in one zone.
 func TestRest(t *testing.T) {
 	scenario(t, "six clusters", func(t *testing.T) {
-		w := newWorld(t, core.Options{Throttle: true})
+		w := newZonedAzure(t, core.Options{Throttle: true})
 		var clusters []*externalDNS
 		for n := range 6 {
 			one := *w
@@ -117,7 +117,7 @@ func TestLargeZone(t *testing.T) {
 		t.Skip("it writes 6,050 record sets")
 	}
 	scenario(t, "6,050 record sets", func(t *testing.T) {
-		w := newWorld(t, core.Options{Throttle: true})
+		w := newZonedAzure(t, core.Options{Throttle: true})
 		const sets = 6050 // 61 pages; Azure lists 60 in a minute
 		for n := range sets {
 			if n%dns.PublicWrites == 0 {
@@ -151,7 +151,7 @@ func TestLargeZone(t *testing.T) {
 // TestFullZone has a zone that takes no more record sets.
 func TestFullZone(t *testing.T) {
 	scenario(t, "D13 a full zone", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		w.fault(core.Fault{Method: "PUT", Type: aRecords, Fault: "error", Status: 400, Code: "BadRequest",
 			Message: "The record set cannot be created: the zone has 10000 record sets, the most that it can have."})
 		x := &externalDNS{w: w, owner: "me", want: names("example.com", 3)}
@@ -160,7 +160,7 @@ func TestFullZone(t *testing.T) {
 		want(t, "unseen zones", w.provider.Ready(t.Context()), error(nil))
 	})
 	scenario(t, "a hidden zone", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		w.config.Zones = dns.Zones{IDs: []azure.ID{public + "x"}}
 		w.restart()
 		want(t, "status", w.call(http.MethodGet, "/records", nil).Code, http.StatusServiceUnavailable)

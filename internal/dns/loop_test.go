@@ -12,7 +12,7 @@ import (
 
 // externalDNS plans as ExternalDNS does with its TXT registry, as far as these tests need it.
 type externalDNS struct {
-	w     *world
+	w     *zonedAzure
 	owner string
 	want  []records.Endpoint
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // fault has the local Azure fail as rules say.
-func (w *world) fault(f ...core.Fault) {
+func (w *zonedAzure) fault(f ...core.Fault) {
 	w.t.Helper()
 	if err := w.SetFaults(f); err != nil {
 		w.t.Fatal(err)
@@ -35,12 +35,12 @@ const (
 // TestDefects has what goes wrong with the provider that ExternalDNS has for Azure.
 func TestDefects(t *testing.T) {
 	scenario(t, "a failed write is an error", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		w.fault(core.Fault{Method: "PUT", Type: aRecords, Fault: "error", Status: 500})
 		want(t, "status", w.apply(records.Changes{Create: owned("app.example.com", "A", "1.1.1.1")}), http.StatusServiceUnavailable)
 	})
 	scenario(t, "D9 a CNAME that becomes an address comes back if the address fails", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		x := &externalDNS{w: w, owner: "me", want: []records.Endpoint{{Name: "app.example.com", Type: "CNAME", Targets: []string{"lb.example.net"}, TTL: 77}}}
 		want(t, "first round", x.loop(), http.StatusNoContent)
 		x.want[0].Type, x.want[0].Targets = "A", []string{"1.1.1.1"}
@@ -55,7 +55,7 @@ func TestDefects(t *testing.T) {
 		want(t, "round at rest", x.loop(), 0)
 	})
 	scenario(t, "D14, D15 texts are kept whole", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		long := strings.Repeat("0123456789", 60)
 		x := &externalDNS{w: w, owner: "me", want: []records.Endpoint{{Name: "long.example.com", Type: "TXT", Targets: []string{long, "second"}}}}
 		want(t, "first round", x.loop(), http.StatusNoContent)
@@ -66,7 +66,7 @@ func TestDefects(t *testing.T) {
 		want(t, "round at rest", x.loop(), 0)
 	})
 	scenario(t, "D16, D17 aliases are seen and made", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		const ip = testkit.Group + "/providers/Microsoft.Network/publicIPAddresses/gate"
 		w.Put(ip, object{"location": testkit.Location, "sku": object{"name": "Standard"}, "properties": object{"publicIPAllocationMethod": "Static"}})
 		w.set(public, "A", "human", object{"TTL": 60, "targetResource": object{"id": ip}})
@@ -89,7 +89,7 @@ func TestDefects(t *testing.T) {
 		want(t, "records", lines(w.records()), "human.example.com A 60 "+strings.ToLower(string(ip))+" "+records.AliasProperty+"="+strings.ToLower(string(ip)))
 	})
 	scenario(t, "D4 a record that somebody made meanwhile stays, and nothing claims it", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		w.records()
 		w.set(public, "A", "app", object{"TTL": 60, "ARecords": []object{{"ipv4Address": "9.9.9.9"}}})
 		before := testkit.Must[network.RecordSet](w.Azure, public.Child("A", "app")).Etag
@@ -99,14 +99,14 @@ func TestDefects(t *testing.T) {
 		want(t, "records read again", lines(w.records()), "app.example.com A 60 9.9.9.9")
 	})
 	scenario(t, "the name servers of a zone stay", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		servers := w.value(public, "NS", "@")
 		e := records.Endpoint{Name: "example.com", Type: "NS", Targets: strings.Split(servers, "|")}
 		want(t, "status", w.apply(records.Changes{Delete: []records.Endpoint{e}}), http.StatusNoContent)
 		want(t, "servers", w.value(public, "NS", "@"), servers)
 	})
 	scenario(t, "D6 metadata in another order is no change", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		tags := []records.Property{{Name: "azure/tags", Value: "b=2,a=1"}}
 		x := &externalDNS{w: w, owner: "me", want: []records.Endpoint{{Name: "app.example.com", Type: "A", Targets: []string{"1.1.1.1"}, ProviderSpecific: tags}}}
 		want(t, "first round", x.loop(), http.StatusNoContent)
@@ -118,7 +118,7 @@ func TestDefects(t *testing.T) {
 		}
 	})
 	scenario(t, "names that are shorter than a zone, or end like it", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		for _, name := range []string{"com", "notexample.com", "", "."} {
 			want(t, "status", w.apply(records.Changes{Create: []records.Endpoint{{Name: name, Type: "A", Targets: []string{"1.1.1.1"}}}}), http.StatusNoContent)
 		}
@@ -129,8 +129,8 @@ func TestDefects(t *testing.T) {
 // TestConflict has a second writer.
 func TestConflict(t *testing.T) {
 	old, changed := owned("app.example.com", "A", "1.1.1.1"), owned("app.example.com", "A", "2.2.2.2")
-	start := func(t *testing.T) *world {
-		w := newWorld(t, core.Options{})
+	start := func(t *testing.T) *zonedAzure {
+		w := newZonedAzure(t, core.Options{})
 		w.apply(records.Changes{Create: old})
 		return w
 	}
@@ -179,7 +179,7 @@ func TestConflict(t *testing.T) {
 // TestErrors has an Azure that fails: the answer is 503, and never a part of a list.
 func TestErrors(t *testing.T) {
 	scenario(t, "D22 no rights in one of two zones", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		w.fault(core.Fault{Method: "GET", Type: network.PrivateDNSZones + "/ALL", Fault: "error", Status: 403, Code: "AuthorizationFailed"})
 		want(t, "status", w.call(http.MethodGet, "/records", nil).Code, http.StatusServiceUnavailable)
 		want(t, "ready", w.provider.Ready(t.Context()) == nil, false)
@@ -188,7 +188,7 @@ func TestErrors(t *testing.T) {
 		want(t, "ready after", w.provider.Ready(t.Context()) == nil, true)
 	})
 	scenario(t, "D54 a list breaks off at its second page", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		for n := range 120 {
 			w.set(public, "A", fmt.Sprintf("h%d", n), object{"TTL": 60, "ARecords": []object{{"ipv4Address": "1.1.1.1"}}})
 		}
@@ -198,7 +198,7 @@ func TestErrors(t *testing.T) {
 		want(t, "records", len(w.records()), 120)
 	})
 	scenario(t, "D10 a zone that Azure slows down does not stop the others", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		w.records()
 		w.fault(core.Fault{Method: "PUT", Type: aRecords, Fault: "error", Status: 429, RetryAfter: 30, Times: 1})
 		var create []records.Endpoint
@@ -222,7 +222,7 @@ func TestErrors(t *testing.T) {
 		want(t, "public records", len(testkit.List[network.RecordSet](w.Azure, public, aRecords)), 20)
 	})
 	scenario(t, "D62 one of 25 names is refused", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		x := &externalDNS{w: w, owner: "me"}
 		for n := range 25 {
 			x.want = append(x.want, records.Endpoint{Name: fmt.Sprintf("h%d.example.com", n), Type: "A", Targets: []string{"1.1.1.1"}})
@@ -242,7 +242,7 @@ func TestErrors(t *testing.T) {
 		want(t, "round at rest", x.loop(), 0)
 	})
 	scenario(t, "a lock keeps a record", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		app := owned("app.example.com", "A", "1.1.1.1")
 		w.apply(records.Changes{Create: app})
 		w.Put(public.Child("A", "app")+"/providers/Microsoft.Authorization/locks/keep", object{"properties": object{"level": "CanNotDelete"}})
@@ -251,7 +251,7 @@ func TestErrors(t *testing.T) {
 		want(t, "its TXT record", w.value(public, "TXT", "a-app"), heritage)
 	})
 	scenario(t, "D23 many deletions are held back", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		x := &externalDNS{w: w, owner: "me"}
 		for n := range 40 {
 			x.want = append(x.want, records.Endpoint{Name: fmt.Sprintf("h%d.example.com", n), Type: "A", Targets: []string{"1.1.1.1"}})
@@ -267,7 +267,7 @@ func TestErrors(t *testing.T) {
 		want(t, "records", len(w.records()), 60)
 	})
 	scenario(t, "D49 a dry run writes nothing", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		w.config.DryRun = true
 		w.restart()
 		want(t, "status", w.apply(records.Changes{Create: owned("app.example.com", "A", "1.1.1.1")}), http.StatusNoContent)
@@ -277,14 +277,14 @@ func TestErrors(t *testing.T) {
 		}
 	})
 	scenario(t, "protected names", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		w.config.Protect = []*regexp.Regexp{regexp.MustCompile(`^app\.`)}
 		w.restart()
 		want(t, "status", w.apply(records.Changes{Create: owned("app.example.com", "A", "1.1.1.1")}), http.StatusNoContent)
 		want(t, "writes", len(w.methods()), 0)
 	})
 	scenario(t, "D26 the client goes away", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		w.records()
 		ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 		cancel()
@@ -297,14 +297,14 @@ func TestErrors(t *testing.T) {
 
 // TestZones has the ways to find zones.
 func TestZones(t *testing.T) {
-	filter := func(w *world, z dns.Zones) string {
+	filter := func(w *zonedAzure, z dns.Zones) string {
 		w.config.Zones = z
 		w.restart()
 		return strings.TrimSpace(w.call(http.MethodGet, "/", nil).Body.String())
 	}
 	group := []azure.ID{testkit.Group}
 	scenario(t, "D21 by group, subscription, tag, name and id", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		other := azure.GroupID(testkit.Subscription, "other")
 		w.Put(other, object{"location": testkit.Location})
 		w.Put(other.Resource(network.DNSZones, "a.example.com"), object{"location": "global", "tags": object{"dns": "yes"}})
@@ -320,7 +320,7 @@ func TestZones(t *testing.T) {
 		}
 	})
 	scenario(t, "two zones of the same name, and none", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		w.Put(testkit.Group.Resource(network.PrivateDNSZones, "example.com"), object{"location": "global"})
 		if got := filter(w, dns.Zones{Groups: group, Public: true, Private: true}); !strings.Contains(got, "have the same name") {
 			t.Error(got)
@@ -330,7 +330,7 @@ func TestZones(t *testing.T) {
 		}
 	})
 	scenario(t, "D20 the zone with the longest name, and a zone that goes", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		inner := testkit.Group.Resource(network.DNSZones, "a.example.com")
 		w.Put(inner, object{"location": "global"})
 		x := &externalDNS{w: w, owner: "me", want: []records.Endpoint{{Name: "x.a.example.com", Type: "A", Targets: []string{"1.1.1.1"}}}}
@@ -344,7 +344,7 @@ func TestZones(t *testing.T) {
 		want(t, "record of the outer zone", w.value(public, "A", "x.a"), "1.1.1.1")
 	})
 	scenario(t, "a list that lacks a zone loses nothing", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		w.set(public, "A", "app", object{"TTL": 60, "ARecords": []object{{"ipv4Address": "1.1.1.1"}}})
 		want(t, "records", len(w.records()), 1)
 		pass(dns.Refresh + time.Second)
@@ -355,7 +355,7 @@ func TestZones(t *testing.T) {
 
 // TestProtocol checks what the server answers to requests that are not as they should be.
 func TestProtocol(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newZonedAzure(t, core.Options{})
 	server := httptest.NewServer(w.handler)
 	defer server.Close()
 	for name, c := range map[string]struct {

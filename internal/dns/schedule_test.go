@@ -59,7 +59,7 @@ func (c *chaos) turn(on bool) {
 
 // play is a random schedule of clusters that share names, in a zone with a foreign record.
 type play struct {
-	*world
+	*zonedAzure
 	random  *rand.Rand
 	members []*member
 	lines   []*chaos
@@ -73,9 +73,9 @@ const (
 )
 
 func newPlay(t *testing.T, seed uint64) *play {
-	p := &play{world: newWorld(t, core.Options{Seed: seed}), random: rand.New(rand.NewPCG(seed, 1))}
+	p := &play{zonedAzure: newZonedAzure(t, core.Options{Seed: seed}), random: rand.New(rand.NewPCG(seed, 1))}
 	for n := range players {
-		one := *p.world
+		one := *p.zonedAzure
 		one.log = nil
 		way := &chaos{RoundTripper: p.Transport(), random: rand.New(rand.NewPCG(seed, uint64(n)+2)), on: true}
 		m := &member{name: fmt.Sprintf("c%d", n)}

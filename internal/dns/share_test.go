@@ -48,7 +48,7 @@ func (l line) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // join starts a cluster that wants names with its own address. ready may be nil.
-func (w *world) join(name string, ready dns.Readiness, want ...records.Endpoint) *member {
+func (w *zonedAzure) join(name string, ready dns.Readiness, want ...records.Endpoint) *member {
 	w.t.Helper()
 	one := *w
 	m := &member{name: name, cut: &atomic.Bool{}, odd: &atomic.Bool{}}
@@ -98,7 +98,7 @@ func settle(t *testing.T, all ...*member) {
 // TestShared has clusters that share names.
 func TestShared(t *testing.T) {
 	scenario(t, "D27 two clusters", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		a := w.join("a", nil, shared("a", "app", "1.1.1.1"))
 		b := w.join("b", nil, shared("b", "app", "2.2.2.2"))
 		settle(t, a, b)
@@ -119,7 +119,7 @@ func TestShared(t *testing.T) {
 		b.stop()
 	})
 	scenario(t, "D28 all at once", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		var all []*member
 		var targets []string
 		for n := range 5 {
@@ -142,7 +142,7 @@ func TestShared(t *testing.T) {
 		}
 	})
 	scenario(t, "D32 one leaves while another one changes", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		a := w.join("a", nil, shared("a", "app", "1.1.1.1"))
 		b := w.join("b", nil, shared("b", "app", "2.2.2.2"))
 		settle(t, a, b)
@@ -157,7 +157,7 @@ func TestShared(t *testing.T) {
 		b.stop()
 	})
 	scenario(t, "D33 more clusters than addresses", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		var all []*member
 		for n := range 21 {
 			name := fmt.Sprintf("c%02d", n)
@@ -174,7 +174,7 @@ func TestShared(t *testing.T) {
 // TestZoneAnew has a zone deleted and made again, empty.
 func TestZoneAnew(t *testing.T) {
 	scenario(t, "D65 a zone is made again", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		a := w.join("a", nil, shared("a", "app", "1.1.1.1"), routed("a", "t", "20.0.0.1", "weighted", "webhook/weight", "1"))
 		b := w.join("b", nil, shared("b", "app", "2.2.2.2"), routed("b", "t", "20.0.0.2", "weighted", "webhook/weight", "1"))
 		rounds(10, a, b)
@@ -199,8 +199,8 @@ func TestZoneAnew(t *testing.T) {
 // TestLeases has clusters that die, are cut off and come back.
 func TestLeases(t *testing.T) {
 	const settled = 10 // minutes
-	begin := func(t *testing.T) (w *world, a, b *member) {
-		w = newWorld(t, core.Options{})
+	begin := func(t *testing.T) (w *zonedAzure, a, b *member) {
+		w = newZonedAzure(t, core.Options{})
 		a = w.join("a", nil, shared("a", "app", "1.1.1.1"), shared("a", "alone", "1.1.1.1"))
 		b = w.join("b", nil, shared("b", "app", "2.2.2.2"), shared("b", "last", "2.2.2.2"))
 		rounds(settled, a, b)
@@ -227,7 +227,7 @@ func TestLeases(t *testing.T) {
 		a.stop()
 	})
 	scenario(t, "a cluster dies that the others have not read yet", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		a := w.join("a", nil, shared("a", "app", "1.1.1.1"))
 		pass(time.Second)
 		want(t, "first round", a.loop(), http.StatusNoContent)
@@ -268,7 +268,7 @@ func TestLeases(t *testing.T) {
 		b.stop()
 	})
 	scenario(t, "a cluster is cut off for less time than it keeps what it read", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		w.config.Lease = time.Minute
 		a := w.join("a", nil, shared("a", "app", "1.1.1.1"))
 		b := w.join("b", nil, shared("b", "app", "2.2.2.2"))
@@ -300,7 +300,7 @@ func TestLeases(t *testing.T) {
 		b.stop()
 	})
 	scenario(t, "a claim without a record goes while ExternalDNS makes its changes", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		a := w.join("a", nil, shared("a", "app", "1.1.1.1"))
 		w.fault(core.Fault{Method: "PUT", Type: network.DNSZones + "/A", Fault: "error", Status: 500})
 		want(t, "a record that cannot be written", a.loop(), http.StatusServiceUnavailable)
@@ -381,7 +381,7 @@ func (r *readiness) set(all map[string]bool) {
 // TestReady takes a cluster out of a name while it has no ready endpoint.
 func TestReady(t *testing.T) {
 	scenario(t, "D41 no endpoint is ready", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		ready := &readiness{all: map[string]bool{"ingress/default/web": true}, changed: make(chan struct{}, 1)}
 		a := w.join("a", nil, shared("a", "app", "1.1.1.1"))
 		b := w.join("b", ready, shared("b", "app", "2.2.2.2"), shared("b", "last", "2.2.2.2"))
@@ -400,7 +400,7 @@ func TestReady(t *testing.T) {
 		b.stop()
 	})
 	scenario(t, "another cluster came since the zone was read", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		ready := &readiness{all: map[string]bool{"ingress/default/web": true}, changed: make(chan struct{}, 1)}
 		b := w.join("b", ready, shared("b", "app", "2.2.2.2"))
 		want(t, "first round", b.loop(), http.StatusNoContent)
@@ -421,7 +421,7 @@ func TestSharedRest(t *testing.T) {
 		count, minutes = 20, 20
 	}
 	scenario(t, "six clusters", func(t *testing.T) {
-		w := newWorld(t, core.Options{Throttle: true})
+		w := newZonedAzure(t, core.Options{Throttle: true})
 		var all []*member
 		for n := range 6 {
 			name := fmt.Sprintf("c%d", n)
@@ -465,7 +465,7 @@ func TestSharedRest(t *testing.T) {
 // TestWithdraw takes a cluster that is gone out of names.
 func TestWithdraw(t *testing.T) {
 	scenario(t, "D64 a cluster is gone", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		a := w.join("a", nil, shared("a", "app", "1.1.1.1"), routed("a", "t", "20.0.0.1", "weighted", "webhook/weight", "1"))
 		b := w.join("b", nil, shared("b", "app", "2.2.2.2"), shared("b", "last", "2.2.2.2"), routed("b", "t", "20.0.0.2", "weighted", "webhook/weight", "1"))
 		rounds(10, a, b)

@@ -33,7 +33,7 @@ func (i *identity) GetToken(context.Context, policy.TokenRequestOptions) (azcore
 // TestStart has what ExternalDNS meets while the program starts, and in a large zone.
 func TestStart(t *testing.T) {
 	scenario(t, "D42 no token", func(t *testing.T) {
-		w, i := newWorld(t, core.Options{}), &identity{down: true}
+		w, i := newZonedAzure(t, core.Options{}), &identity{down: true}
 		c, err := arm.New(arm.Config{Endpoint: "https://127.0.0.1", Transport: doer{w.Transport()}, ThrottleWait: dns.ThrottleWait, Credential: i})
 		if err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestStart(t *testing.T) {
 		want(t, "ready", w.provider.Ready(t.Context()), error(nil))
 	})
 	scenario(t, "D43 the negotiation before the zones are known", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		w.fault(core.Fault{Method: "GET", Type: network.DNSZones, Fault: "error", Status: 503})
 		want(t, "no zones", w.call(http.MethodGet, "/", nil).Code, http.StatusServiceUnavailable)
 		w.fault()

@@ -37,7 +37,7 @@ type endpoint struct {
 }
 
 // profiles shows the profiles with their endpoints.
-func (w *world) profiles() string {
+func (w *zonedAzure) profiles() string {
 	w.t.Helper()
 	ctx := context.WithoutCancel(w.t.Context())
 	docs, err := w.Client.Fresh().List(ctx, azure.Query{Scope: public.Parent(), Type: records.ProfileType})
@@ -78,7 +78,7 @@ func (w *world) profiles() string {
 func TestTrafficManager(t *testing.T) {
 	const weight, priority = "webhook/weight", "webhook/priority"
 	scenario(t, "D35, D36 weights", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		a := w.join("a", nil, routed("a", "app", "20.0.0.1", "weighted", weight, "90"))
 		b := w.join("b", nil, routed("b", "app", "20.0.0.2", "weighted", weight, "10"))
 		settle(t, a, b)
@@ -103,7 +103,7 @@ func TestTrafficManager(t *testing.T) {
 		b.stop()
 	})
 	scenario(t, "other policies, the apex, and merging after it", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		apex := routed("a", "", "20.0.0.1", "geo", "webhook/geo", "GEO-EU,GEO-AF")
 		apex.Name = "example.com"
 		a := w.join("a", nil, routed("a", "p", "20.0.0.1", "priority", priority, "1"),
@@ -122,7 +122,7 @@ func TestTrafficManager(t *testing.T) {
 		b.stop()
 	})
 	scenario(t, "D38 clusters that want different things", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		a := w.join("a", nil, routed("a", "app", "20.0.0.1", "priority", priority, "1"))
 		for i, other := range []records.Endpoint{
 			routed("b", "app", "20.0.0.2", "priority", priority, "1"),
@@ -144,7 +144,7 @@ func TestTrafficManager(t *testing.T) {
 		a.stop()
 	})
 	scenario(t, "D39 private addresses and zones", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		inner := routed("a", "app", "20.0.0.1", "weighted", weight, "1")
 		inner.Name = "app.corp.internal"
 		a := w.join("a", nil, routed("a", "app", "10.0.0.1", "weighted", weight, "1"), inner)
@@ -154,7 +154,7 @@ func TestTrafficManager(t *testing.T) {
 		a.stop()
 	})
 	scenario(t, "an endpoint that was deleted by hand comes back", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		a := w.join("a", nil, routed("a", "app", "20.0.0.1", "weighted", weight, "5"))
 		settle(t, a)
 		set, _ := w.have(public, "A", "app")
@@ -168,7 +168,7 @@ func TestTrafficManager(t *testing.T) {
 		a.stop()
 	})
 	scenario(t, "a cluster alone changes policy and probe", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		a := w.join("a", nil, routed("a", "app", "20.0.0.1", "weighted", weight, "5"))
 		settle(t, a)
 		a.want = []records.Endpoint{routed("a", "app", "20.0.0.1", "priority", priority, "3")}
@@ -183,7 +183,7 @@ func TestTrafficManager(t *testing.T) {
 		b.stop()
 	})
 	scenario(t, "a profile of others with the name", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		a := w.join("a", nil, routed("a", "app", "20.0.0.1", "weighted", weight, "5"))
 		settle(t, a)
 		set, _ := w.have(public, "A", "app")
@@ -204,7 +204,7 @@ func TestTrafficManager(t *testing.T) {
 		a.stop()
 	})
 	scenario(t, "Azure refuses the profile", func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newZonedAzure(t, core.Options{})
 		w.fault(core.Fault{Method: "PUT", Type: records.ProfileType, Fault: "error", Status: 409, Code: "Conflict", Message: "Domain name exists."})
 		a := w.join("a", nil, routed("a", "app", "20.0.0.1", "weighted", weight, "5"))
 		want(t, "status", a.loop(), http.StatusNoContent)

@@ -168,7 +168,7 @@ func TestAdoption(t *testing.T) {
 	}))
 	defer backend.Close()
 	tlsSecret := secret(t, "tls")
-	w := newWorld(t, core.Options{}, append(agicIngresses(), tlsSecret)...)
+	w := newCluster(t, core.Options{}, append(agicIngresses(), tlsSecret)...)
 	made, err := pfx.Encode(tlsSecret.Data["tls.crt"], tlsSecret.Data["tls.key"])
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +234,7 @@ func TestAdoption(t *testing.T) {
 func TestShadowOfAGIC(t *testing.T) {
 	scenario(t, "shadow of AGIC", func(t *testing.T) {
 		tlsSecret := secret(t, "tls")
-		w := newWorld(t, core.Options{}, append(agicIngresses(), tlsSecret)...)
+		w := newCluster(t, core.Options{}, append(agicIngresses(), tlsSecret)...)
 		made, err := pfx.Encode(tlsSecret.Data["tls.crt"], tlsSecret.Data["tls.key"])
 		if err != nil {
 			t.Fatal(err)
@@ -267,7 +267,7 @@ func TestShadowOfAGIC(t *testing.T) {
 }
 
 // shadow returns what the controller would write, by object.
-func (w *world) shadow() map[string]string {
+func (w *cluster) shadow() map[string]string {
 	w.t.Helper()
 	facts, err := explain.GatherAll(w.t.Context(), explain.Clients{Kube: w.kube}, w.Client.Fresh(),
 		explain.Config{Config: w.config.Config, Class: w.config.Class})
@@ -287,7 +287,7 @@ func (w *world) shadow() map[string]string {
 }
 
 // isAdopted reports whether AGIC's listeners have gone, and the data plane serves what came in their place.
-func (w *world) isAdopted(plane *localgateway.Service) bool {
+func (w *cluster) isAdopted(plane *localgateway.Service) bool {
 	g := w.gate()
 	if g.Properties.ProvisioningState != "Succeeded" || len(g.Properties.Listeners) == 0 {
 		return false
@@ -301,7 +301,7 @@ func (w *world) isAdopted(plane *localgateway.Service) bool {
 }
 
 // transport sends requests to the frontends of the gateway, whatever their host.
-func (w *world) transport(loopback *localgateway.Loopback) *http.Transport {
+func (w *cluster) transport(loopback *localgateway.Loopback) *http.Transport {
 	const each = 64
 	return &http.Transport{
 		MaxIdleConnsPerHost: each,
@@ -322,7 +322,7 @@ func TestAdoptionWithRefusals(t *testing.T) {
 	scenario(t, "I25 I53 Azure names nothing", func(t *testing.T) {
 		tlsSecret := secret(t, "tls")
 		bad := web("bad", "bad.example.com", "api", 4)
-		w := newWorld(t, core.Options{}, append(agicIngresses(), tlsSecret, bad)...)
+		w := newCluster(t, core.Options{}, append(agicIngresses(), tlsSecret, bad)...)
 		made, err := pfx.Encode(tlsSecret.Data["tls.crt"], tlsSecret.Data["tls.key"])
 		if err != nil {
 			t.Fatal(err)
@@ -372,7 +372,7 @@ func addForBad(doc object) {
 }
 
 // listeners returns the listeners of the gateway by their makers and hosts, sorted.
-func (w *world) listeners() string {
+func (w *cluster) listeners() string {
 	w.t.Helper()
 	var all []string
 	for _, l := range w.gate().Properties.Listeners {

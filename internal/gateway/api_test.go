@@ -27,8 +27,8 @@ var apiResources = map[string]string{
 	"*v1.BackendTLSPolicy": "backendtlspolicies", "*v1.ListenerSet": "listenersets", "*v1.TCPRoute": "tcproutes", "*v1.TLSRoute": "tlsroutes",
 }
 
-// serveAPI gives the world's API server the Gateway API with objects.
-func (w *world) serveAPI(objects ...runtime.Object) {
+// serveAPI gives the cluster's API server the Gateway API with objects.
+func (w *cluster) serveAPI(objects ...runtime.Object) {
 	w.t.Helper()
 	w.api = gatewayfake.NewSimpleClientset()
 	list := &metav1.APIResourceList{GroupVersion: gatewayv1.GroupVersion.String()}
@@ -43,7 +43,7 @@ func (w *world) serveAPI(objects ...runtime.Object) {
 }
 
 // apply writes an object of the Gateway API. The status of one that is there stays, and its generation grows.
-func (w *world) apply(o runtime.Object) {
+func (w *cluster) apply(o runtime.Object) {
 	w.t.Helper()
 	resource := schema.GroupVersion(gatewayv1.GroupVersion).WithResource(apiResources[fmt.Sprintf("%T", o)])
 	m, err := meta.Accessor(o)
@@ -72,7 +72,7 @@ func (w *world) apply(o runtime.Object) {
 	}
 }
 
-func (w *world) deleteGateway(name string) {
+func (w *cluster) deleteGateway(name string) {
 	w.t.Helper()
 	if err := w.api.GatewayV1().Gateways("default").Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		w.t.Fatal(err)
@@ -127,7 +127,7 @@ func told(conditions []metav1.Condition, kinds ...string) string {
 	return strings.Join(all, " ")
 }
 
-func (w *world) gateway(name string) *gatewayv1.Gateway {
+func (w *cluster) gateway(name string) *gatewayv1.Gateway {
 	w.t.Helper()
 	g, err := w.api.GatewayV1().Gateways("default").Get(w.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -137,7 +137,7 @@ func (w *world) gateway(name string) *gatewayv1.Gateway {
 }
 
 // programmed returns the conditions of a Gateway and its first address as text.
-func (w *world) programmed(name string) string {
+func (w *cluster) programmed(name string) string {
 	w.t.Helper()
 	g := w.gateway(name)
 	text := told(g.Status.Conditions, "Accepted", "Programmed")
@@ -147,7 +147,7 @@ func (w *world) programmed(name string) string {
 	return text
 }
 
-func (w *world) route(name string) *gatewayv1.HTTPRoute {
+func (w *cluster) route(name string) *gatewayv1.HTTPRoute {
 	w.t.Helper()
 	r, err := w.api.GatewayV1().HTTPRoutes("default").Get(w.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -157,7 +157,7 @@ func (w *world) route(name string) *gatewayv1.HTTPRoute {
 }
 
 // parents returns the parents in the status of a route as text, such as "one Accepted=True/Accepted@1".
-func (w *world) parents(name string) string {
+func (w *cluster) parents(name string) string {
 	w.t.Helper()
 	var all []string
 	for _, p := range w.route(name).Status.Parents {
@@ -166,10 +166,10 @@ func (w *world) parents(name string) string {
 	return strings.Join(all, ", ")
 }
 
-// newAPIWorld returns a world with the Gateway API, a GatewayClass, and a Service web with one endpoint.
-func newAPIWorld(t *testing.T, objects ...runtime.Object) *world {
+// newAPICluster returns a cluster with the Gateway API, a GatewayClass, and a Service web with one endpoint.
+func newAPICluster(t *testing.T, objects ...runtime.Object) *cluster {
 	t.Helper()
-	w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class())...)
+	w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class())...)
 	w.serveAPI(append([]runtime.Object{gatewayClass()}, objects...)...)
 	return w
 }
@@ -179,7 +179,7 @@ const accepted = "Accepted=True/Accepted@1"
 // TestGatewayAPI has the scenarios of Gateways and routes that come, change and go.
 func TestGatewayAPI(t *testing.T) {
 	scenario(t, "I44 a route is served", func(t *testing.T) {
-		w := newAPIWorld(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"))
+		w := newAPICluster(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"))
 		w.Forget()
 		w.start()
 		defer w.stop()
@@ -200,7 +200,7 @@ func TestGatewayAPI(t *testing.T) {
 		want(t, "requests to the API server in an hour", len(w.api.Actions()), before)
 	})
 	scenario(t, "I44 a changed Gateway keeps the times of its conditions", func(t *testing.T) {
-		w := newAPIWorld(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"))
+		w := newAPICluster(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"))
 		w.start()
 		defer w.stop()
 		since := w.gateway("one").Status.Conditions[0].LastTransitionTime
@@ -214,7 +214,7 @@ func TestGatewayAPI(t *testing.T) {
 		want(t, "since", w.gateway("one").Status.Conditions[0].LastTransitionTime.Time.Equal(since.Time), true)
 	})
 	scenario(t, "a route comes before its Gateway, and stays when that goes", func(t *testing.T) {
-		w := newAPIWorld(t, routeOf("web", "a.example.com", "web", "one"))
+		w := newAPICluster(t, routeOf("web", "a.example.com", "web", "one"))
 		w.start()
 		defer w.stop()
 		want(t, "hosts", w.hosts(), "")
@@ -230,7 +230,7 @@ func TestGatewayAPI(t *testing.T) {
 		want(t, "doubts", strings.Count(w.log.String(), "nothing is removed"), 0) // there was nothing at the start
 	})
 	scenario(t, "I17 an endpoint of a route changes", func(t *testing.T) {
-		w := newAPIWorld(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"))
+		w := newAPICluster(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"))
 		w.start()
 		defer w.stop()
 		w.Forget()
@@ -242,7 +242,7 @@ func TestGatewayAPI(t *testing.T) {
 	scenario(t, "I46 a grant allows a backend", func(t *testing.T) {
 		r := routeOf("web", "a.example.com", "far", "one")
 		r.Spec.Rules[0].BackendRefs[0].Namespace = new(gatewayv1.Namespace("other"))
-		w := newAPIWorld(t, gateOf("one", 1), r)
+		w := newAPICluster(t, gateOf("one", 1), r)
 		for _, o := range service("far", "10.240.0.99") {
 			m, _ := meta.Accessor(o)
 			m.SetNamespace("other")
@@ -268,7 +268,7 @@ func TestGatewayAPI(t *testing.T) {
 			Name: "https", Port: 443, Protocol: gatewayv1.HTTPSProtocolType,
 			TLS: &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "tls"}}},
 		})
-		w := newAPIWorld(t, g, routeOf("web", "a.example.com", "web", "one"))
+		w := newAPICluster(t, g, routeOf("web", "a.example.com", "web", "one"))
 		w.start()
 		defer w.stop()
 		listener := func() string {
@@ -293,7 +293,7 @@ func TestGatewayAPI(t *testing.T) {
 			},
 		}}
 		policy.Status.Ancestors = []gatewayv1.PolicyAncestorStatus{{ControllerName: "example.com/other"}}
-		w := newAPIWorld(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"), policy)
+		w := newAPICluster(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"), policy)
 		w.start()
 		defer w.stop()
 		ancestors := func() string {
@@ -327,7 +327,7 @@ func TestGatewayAPI(t *testing.T) {
 	})
 	scenario(t, "a Service of another namespace answers", func(t *testing.T) {
 		r := routeOf("web", "a.example.com", "none", "one")
-		w := newAPIWorld(t, gateOf("one", 1), r)
+		w := newAPICluster(t, gateOf("one", 1), r)
 		at := func(address string) *discovery.EndpointSlice {
 			e := endpoints("answers", address)
 			e.Namespace, e.Ports[0].Name, e.Ports[0].Port = "kube-system", new("answers"), new(int32(8124))
@@ -357,7 +357,7 @@ func TestGatewayAPI(t *testing.T) {
 		g.Spec.Listeners[0].AllowedRoutes = &gatewayv1.AllowedRoutes{Namespaces: &gatewayv1.RouteNamespaces{
 			From: new(gatewayv1.NamespacesFromSelector), Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"web": "yes"}},
 		}}
-		w := newAPIWorld(t, g, routeOf("web", "a.example.com", "web", "one"))
+		w := newAPICluster(t, g, routeOf("web", "a.example.com", "web", "one"))
 		if err := w.kube.Tracker().Add(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -373,7 +373,7 @@ func TestGatewayAPI(t *testing.T) {
 		want(t, "hosts", w.hosts(), "a.example.com")
 	})
 	scenario(t, "the API server has no Gateway API", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
 		w.serveAPI()
 		w.api.Resources = nil
 		w.start()
@@ -382,7 +382,7 @@ func TestGatewayAPI(t *testing.T) {
 		want(t, "lines", strings.Count(w.log.String(), "the API server has no Gateway API"), 1)
 	})
 	scenario(t, "Ingresses and Gateways are at one application gateway", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
 		w.serveAPI(gatewayClass(), gateOf("one", 1), routeOf("web", "b.example.com", "web", "one"))
 		w.Forget()
 		w.start()
@@ -402,7 +402,7 @@ func TestStatuses(t *testing.T) {
 		}
 		gone := gatewayv1.RouteParentStatus{ParentRef: gatewayv1.ParentReference{Name: "gone"}, ControllerName: gatewayapi.Controller}
 		r.Status.Parents = []gatewayv1.RouteParentStatus{gone, foreign}
-		w := newAPIWorld(t, gateOf("one", 1), r)
+		w := newAPICluster(t, gateOf("one", 1), r)
 		w.start()
 		defer w.stop()
 		want(t, "parents", w.parents("web"), "theirs Accepted=False/Odd@0, one "+accepted)
@@ -411,7 +411,7 @@ func TestStatuses(t *testing.T) {
 	scenario(t, "I72 a GatewayClass with parameters", func(t *testing.T) {
 		c := gatewayClass()
 		c.Name, c.Spec.ParametersRef = "other", &gatewayv1.ParametersReference{Group: "example.com", Kind: "Parameters", Name: "none"}
-		w := newAPIWorld(t, c)
+		w := newAPICluster(t, c)
 		w.start()
 		defer w.stop()
 		now, err := w.api.GatewayV1().GatewayClasses().Get(t.Context(), "other", metav1.GetOptions{})
@@ -423,7 +423,7 @@ func TestStatuses(t *testing.T) {
 		want(t, "the message names the object", strings.Contains(got.Message, "spec.parametersRef: Parameters none"), true)
 	})
 	scenario(t, "I31 a stopped application gateway", func(t *testing.T) {
-		w := newAPIWorld(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"))
+		w := newAPICluster(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"))
 		act := func(action string) {
 			if _, err := azure.Do(t.Context(), w.OtherClient(), azure.Request{Verb: azure.Post, ID: gatewayID, Action: action}); err != nil {
 				t.Fatal(err)
@@ -441,7 +441,7 @@ func TestStatuses(t *testing.T) {
 		want(t, "Gateway", w.programmed("one"), accepted+" Programmed=True/Programmed@1 "+w.address)
 	})
 	scenario(t, "there is no application gateway", func(t *testing.T) {
-		w := newAPIWorld(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"))
+		w := newAPICluster(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"))
 		w.config.Gateway = azure.ID(gateways + "none")
 		w.start()
 		defer w.stop()
@@ -449,7 +449,7 @@ func TestStatuses(t *testing.T) {
 		want(t, "route", w.parents("web"), "one "+accepted)
 	})
 	scenario(t, "a Gateway is pending during its write", func(t *testing.T) {
-		w := newAPIWorld(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"))
+		w := newAPICluster(t, gateOf("one", 1), routeOf("web", "a.example.com", "web", "one"))
 		w.Azure = w.Restarted(core.Options{Latency: 1})
 		w.config.Azure = w.Client
 		w.start()
@@ -459,7 +459,7 @@ func TestStatuses(t *testing.T) {
 		want(t, "Gateway", w.programmed("one"), accepted+" Programmed=True/Programmed@1 "+w.address)
 	})
 	scenario(t, "I24 Azure refuses a route", func(t *testing.T) {
-		w := newAPIWorld(t, gateOf("one", 1), routeOf("good", "a.example.com", "web", "one"), routeOf("bad", "a7.example.com", "web", "one"))
+		w := newAPICluster(t, gateOf("one", 1), routeOf("good", "a.example.com", "web", "one"), routeOf("bad", "a7.example.com", "web", "one"))
 		w.config.Azure = &refusing{
 			fullAzure: w.config.Azure.(fullAzure), target: "name", when: func(body string) bool { return strings.Contains(body, "a7.example.com") },
 		}
@@ -478,7 +478,7 @@ func TestStatuses(t *testing.T) {
 		want(t, "hosts", w.hosts(), "a.example.com b.example.com")
 	})
 	scenario(t, "I24 Azure refuses a route at the first write after a start", func(t *testing.T) {
-		w := newAPIWorld(t, gateOf("one", 1), routeOf("good", "a.example.com", "web", "one"), routeOf("bad", "b.example.com", "web", "one"),
+		w := newAPICluster(t, gateOf("one", 1), routeOf("good", "a.example.com", "web", "one"), routeOf("bad", "b.example.com", "web", "one"),
 			routeOf("old", "c.example.com", "web", "one"))
 		w.start()
 		w.stop()
@@ -505,7 +505,7 @@ func TestStatuses(t *testing.T) {
 	scenario(t, "I25 Azure refuses a Gateway, and names nothing", func(t *testing.T) {
 		g := gateOf("two", 2)
 		g.Spec.Listeners[0].Port = 9999
-		w := newAPIWorld(t, gateOf("one", 1), g, routeOf("good", "a.example.com", "web", "one"), routeOf("bad", "b.example.com", "web", "two"))
+		w := newAPICluster(t, gateOf("one", 1), g, routeOf("good", "a.example.com", "web", "one"), routeOf("bad", "b.example.com", "web", "two"))
 		w.config.Azure = &refusing{
 			fullAzure: w.config.Azure.(fullAzure), when: func(body string) bool { return strings.Contains(body, "9999") },
 		}
@@ -521,8 +521,8 @@ func TestStatuses(t *testing.T) {
 
 // TestSeveral has the scenarios of several application gateways.
 func TestSeveral(t *testing.T) {
-	newSeveral := func(t *testing.T, objects ...runtime.Object) (w *world, other azure.ID, address string) {
-		w = newAPIWorld(t, objects...)
+	newSeveral := func(t *testing.T, objects ...runtime.Object) (w *cluster, other azure.ID, address string) {
+		w = newAPICluster(t, objects...)
 		other = azure.ID(gateways + "other")
 		address = w.makeGateway("other", "10.1.0.11")
 		w.config.Applications = []azure.ID{gatewayID, other}

@@ -10,7 +10,7 @@ import (
 )
 
 // move gives the Service other endpoints, and waits until the gateway has them.
-func (w *world) move(addresses ...string) {
+func (w *cluster) move(addresses ...string) {
 	w.t.Helper()
 	slices := w.kube.DiscoveryV1().EndpointSlices("default")
 	if _, err := slices.Update(w.t.Context(), endpoints("web", addresses...), metav1.UpdateOptions{}); err != nil {
@@ -24,7 +24,7 @@ func (w *world) move(addresses ...string) {
 func TestDiagnosis(t *testing.T) {
 	const dead = "default/web BackendsUnhealthy: The application gateway finds none of the backends of pool "
 	scenario(t, "no backend is healthy", func(t *testing.T) {
-		w := newGatedWorld(t, core.Options{}, endpoints("web", "10.240.0.10").Endpoints...)
+		w := newGatedCluster(t, core.Options{}, endpoints("web", "10.240.0.10").Endpoints...)
 		w.start()
 		defer w.stop()
 		w.pass(time.Minute)
@@ -51,7 +51,7 @@ func TestDiagnosis(t *testing.T) {
 	})
 	scenario(t, "a backend is healthy, or not known", func(t *testing.T) {
 		for _, state := range []string{"Healthy", "Unknown"} {
-			w := newGatedWorld(t, core.Options{}, endpoints("web", "10.240.0.10").Endpoints...)
+			w := newGatedCluster(t, core.Options{}, endpoints("web", "10.240.0.10").Endpoints...)
 			w.start()
 			w.setHealth("10.240.0.10", state)
 			w.pass(10 * time.Minute)

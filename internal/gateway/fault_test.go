@@ -17,7 +17,7 @@ import (
 )
 
 // fault has the local Azure fail as a rule says.
-func fault(w *world, f core.Fault) {
+func fault(w *cluster, f core.Fault) {
 	w.t.Helper()
 	if err := w.SetFaults([]core.Fault{f}); err != nil {
 		w.t.Fatal(err)
@@ -38,7 +38,7 @@ func TestFaults(t *testing.T) {
 		"I29 another one is running": {Method: "PUT", Type: gateways, Fault: "error", Status: 409, Code: "AnotherOperationInProgress", Times: 3},
 	} {
 		scenario(t, name, func(t *testing.T) {
-			w := newWorld(t, core.Options{}, append(many(3), class())...)
+			w := newCluster(t, core.Options{}, append(many(3), class())...)
 			fault(w, f)
 			w.start()
 			defer w.stop()
@@ -53,7 +53,7 @@ func TestFaults(t *testing.T) {
 		})
 	}
 	scenario(t, "I29 a failing write keeps the status of what is served", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(many(2), class())...)
+		w := newCluster(t, core.Options{}, append(many(2), class())...)
 		w.start()
 		defer w.stop()
 		fault(w, core.Fault{Method: "PUT", Type: gateways, Fault: "error", Status: 403, Code: "AuthorizationFailed", Times: 1000})
@@ -67,7 +67,7 @@ func TestFaults(t *testing.T) {
 // TestStart has the scenarios of a controller that starts where Ingresses are served.
 func TestStart(t *testing.T) {
 	scenario(t, "I2 a gateway is not touched before there is an Ingress", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, class())
+		w := newCluster(t, core.Options{}, class())
 		w.start()
 		defer w.stop()
 		w.Forget()
@@ -75,7 +75,7 @@ func TestStart(t *testing.T) {
 		want(t, "writes", len(w.Writes()), 0)
 	})
 	scenario(t, "I25 what is served stays while a culprit is sought", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(many(16), class())...)
+		w := newCluster(t, core.Options{}, append(many(16), class())...)
 		w.start()
 		w.stop()
 		for n := range 16 { // while no controller runs
@@ -103,7 +103,7 @@ func TestStart(t *testing.T) {
 	scenario(t, "I10 a Secret is rotated", func(t *testing.T) {
 		i := web("web", "a.example.com", "web", 1)
 		i.Spec.TLS = []networking.IngressTLS{{SecretName: "tls"}}
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), i, secret(t, "tls"))...)
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(), i, secret(t, "tls"))...)
 		w.start()
 		defer w.stop()
 		first := w.certificates()
@@ -120,7 +120,7 @@ func TestStart(t *testing.T) {
 		i.Spec.TLS = []networking.IngressTLS{{SecretName: "tls"}}
 		soon := secret(t, "tls")
 		soon.Data[corev1.TLSCertKey], soon.Data[corev1.TLSPrivateKeyKey] = issueUntil(t, time.Now().Add(time.Hour))
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), i, soon)...)
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(), i, soon)...)
 		w.start()
 		defer w.stop()
 		want(t, "events before", w.events.with("CertificateExpired"), 0)
@@ -135,7 +135,7 @@ func TestStart(t *testing.T) {
 		want(t, "events after", w.events.with("CertificateExpired"), 1)
 	})
 	scenario(t, "I28 two clusters share a gateway", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
 		w.start()
 		defer w.stop()
 		other := *w
@@ -153,7 +153,7 @@ func TestStart(t *testing.T) {
 }
 
 // certificates returns the names of the gateway's certificates.
-func (w *world) certificates() (names []string) {
+func (w *cluster) certificates() (names []string) {
 	w.t.Helper()
 	for _, c := range w.gate().Properties.Certificates {
 		names = append(names, c.Name)

@@ -45,12 +45,12 @@ func endpointOf(p *corev1.Pod, ready bool) discovery.Endpoint {
 	}
 }
 
-// newGatedWorld returns a world with a Service of pods with the label app: web. Its endpoints are the given ones.
-func newGatedWorld(t *testing.T, o core.Options, all ...discovery.Endpoint) *world {
+// newGatedCluster returns a cluster with a Service of pods with the label app: web. Its endpoints are the given ones.
+func newGatedCluster(t *testing.T, o core.Options, all ...discovery.Endpoint) *cluster {
 	t.Helper()
 	s := endpoints("web")
 	s.Endpoints = all
-	return newWorld(t, o, class(), web("web", "a.example.com", "web", 1), s, &corev1.Service{
+	return newCluster(t, o, class(), web("web", "a.example.com", "web", 1), s, &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"},
 		Spec: corev1.ServiceSpec{
 			Selector: map[string]string{"app": "web"}, Ports: []corev1.ServicePort{{Port: 80, Protocol: corev1.ProtocolTCP}},
@@ -58,7 +58,7 @@ func newGatedWorld(t *testing.T, o core.Options, all ...discovery.Endpoint) *wor
 	})
 }
 
-func (w *world) createPod(p *corev1.Pod) {
+func (w *cluster) createPod(p *corev1.Pod) {
 	w.t.Helper()
 	if _, err := w.kube.CoreV1().Pods(p.Namespace).Create(w.t.Context(), p, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
@@ -66,14 +66,14 @@ func (w *world) createPod(p *corev1.Pod) {
 }
 
 // gateOf is the condition of the gate of a pod, such as "False/Waiting".
-func (w *world) gateOf(name string) string {
+func (w *cluster) gateOf(name string) string {
 	w.t.Helper()
 	c := w.condition(name)
 	return strings.TrimSuffix(string(c.Status)+"/"+c.Reason, "/")
 }
 
 // condition is the condition of the gate of a pod.
-func (w *world) condition(name string) corev1.PodCondition {
+func (w *cluster) condition(name string) corev1.PodCondition {
 	w.t.Helper()
 	p, err := w.kube.CoreV1().Pods("default").Get(w.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -88,7 +88,7 @@ func (w *world) condition(name string) corev1.PodCondition {
 }
 
 // pooled are the addresses in the pools of the gateway, without that of a person.
-func (w *world) pooled() string {
+func (w *cluster) pooled() string {
 	var all []string
 	w.t.Helper()
 	for _, p := range testkit.Must[network.ApplicationGateway](w.Azure, gatewayID).Properties.Pools {
@@ -102,7 +102,7 @@ func (w *world) pooled() string {
 }
 
 // setHealth sets the health of an address in all pools that have it, as the data plane does.
-func (w *world) setHealth(address, state string) {
+func (w *cluster) setHealth(address, state string) {
 	w.t.Helper()
 	g := testkit.Must[network.ApplicationGateway](w.Azure, gatewayID).Properties
 	var all []appgateway.Health
@@ -122,7 +122,7 @@ func (w *world) setHealth(address, state string) {
 }
 
 // asked is how often the gateway was asked for the health of its backends.
-func (w *world) asked() int { return w.WritesBy("POST") }
+func (w *cluster) asked() int { return w.WritesBy("POST") }
 
 // silent is an Azure that does not tell the health of backends.
 type silent struct{ fullAzure }
@@ -152,7 +152,7 @@ func (n namelessReader) Get(ctx context.Context, id azure.ID) (azure.Document, e
 func TestReadinessGate(t *testing.T) {
 	scenario(t, "a pod waits until the gateway finds it healthy", func(t *testing.T) {
 		p := gated("one", "10.240.0.10")
-		w := newGatedWorld(t, core.Options{}, endpointOf(p, false))
+		w := newGatedCluster(t, core.Options{}, endpointOf(p, false))
 		w.start()
 		defer w.stop()
 		w.pass(time.Minute)
@@ -176,7 +176,7 @@ func TestReadinessGate(t *testing.T) {
 	scenario(t, "a pod to which nothing leads does not wait", func(t *testing.T) {
 		p := gated("one", "10.240.0.10")
 		p.Labels = map[string]string{"app": "other"}
-		w := newGatedWorld(t, core.Options{})
+		w := newGatedCluster(t, core.Options{})
 		w.start()
 		defer w.stop()
 		w.createPod(p)
@@ -189,7 +189,7 @@ func TestReadinessGate(t *testing.T) {
 		starts.Status.Conditions[0].Status = corev1.ConditionFalse
 		endpoint := endpointOf(again, false)
 		endpoint.TargetRef.UID = "uid-of-the-one-before"
-		w := newGatedWorld(t, core.Options{}, endpointOf(other, false), endpointOf(starts, false), endpoint)
+		w := newGatedCluster(t, core.Options{}, endpointOf(other, false), endpointOf(starts, false), endpoint)
 		w.createPod(other)
 		w.createPod(starts)
 		w.createPod(again)
@@ -201,7 +201,7 @@ func TestReadinessGate(t *testing.T) {
 	})
 	scenario(t, "a pod stays in its pool until Kubernetes has seen that it is ready", func(t *testing.T) {
 		p := gated("one", "10.240.0.10")
-		w := newGatedWorld(t, core.Options{}, endpointOf(p, false))
+		w := newGatedCluster(t, core.Options{}, endpointOf(p, false))
 		w.createPod(p)
 		w.start()
 		defer w.stop()
@@ -215,7 +215,7 @@ func TestReadinessGate(t *testing.T) {
 	})
 	scenario(t, "a gateway without a known address serves its pods all the same", func(t *testing.T) {
 		p := gated("one", "10.240.0.10")
-		w := newGatedWorld(t, core.Options{}, endpointOf(p, false))
+		w := newGatedCluster(t, core.Options{}, endpointOf(p, false))
 		w.config.Azure = nameless{w.config.Azure.(fullAzure)}
 		w.start()
 		defer w.stop()
@@ -226,7 +226,7 @@ func TestReadinessGate(t *testing.T) {
 	})
 	scenario(t, "the condition says what a pod waits for", func(t *testing.T) {
 		p := gated("one", "10.240.0.10")
-		w := newGatedWorld(t, core.Options{}, endpointOf(p, false))
+		w := newGatedCluster(t, core.Options{}, endpointOf(p, false))
 		w.createPod(p)
 		w.start()
 		defer w.stop()
@@ -236,7 +236,7 @@ func TestReadinessGate(t *testing.T) {
 	})
 	scenario(t, "a pod behind an Ingress that Azure refuses does not wait", func(t *testing.T) {
 		p := gated("one", "10.240.0.10")
-		w := newGatedWorld(t, core.Options{}, endpointOf(p, false))
+		w := newGatedCluster(t, core.Options{}, endpointOf(p, false))
 		w.createPod(p)
 		w.config.Azure = &refusing{fullAzure: w.config.Azure.(fullAzure), when: func(string) bool { return true }}
 		w.start()
@@ -246,7 +246,7 @@ func TestReadinessGate(t *testing.T) {
 	})
 	scenario(t, "a gateway that does not answer keeps a pod waiting", func(t *testing.T) {
 		p := gated("one", "10.240.0.10")
-		w := newGatedWorld(t, core.Options{}, endpointOf(p, false))
+		w := newGatedCluster(t, core.Options{}, endpointOf(p, false))
 		w.createPod(p)
 		w.config.Azure = silent{w.config.Azure.(fullAzure)}
 		w.start()

@@ -24,7 +24,7 @@ import (
 // TestIngress has the scenarios of Ingresses that come, change and go.
 func TestIngress(t *testing.T) {
 	scenario(t, "I1 an Ingress is served", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10", "10.240.0.11"), class(), web("web", "a.example.com", "web", 1))...)
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10", "10.240.0.11"), class(), web("web", "a.example.com", "web", 1))...)
 		w.Forget()
 		w.start()
 		defer w.stop()
@@ -34,7 +34,7 @@ func TestIngress(t *testing.T) {
 		want(t, "status", w.status("web"), w.address)
 	})
 	scenario(t, "I2 a cluster without Ingresses writes nothing but the tag of its prefix", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, class())
+		w := newCluster(t, core.Options{}, class())
 		w.start()
 		defer w.stop()
 		w.pass(time.Hour)
@@ -42,7 +42,7 @@ func TestIngress(t *testing.T) {
 		want(t, "listeners", len(w.gate().Properties.Listeners), 1)
 	})
 	scenario(t, "the status is written after the write has ended", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
 		w.Azure = w.Restarted(core.Options{Latency: 1})
 		w.config.Azure = w.Client
 		w.start()
@@ -55,7 +55,7 @@ func TestIngress(t *testing.T) {
 		want(t, "hosts", w.hosts(), "a.example.com")
 	})
 	scenario(t, "I32 and an hour without changes", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
 		w.start()
 		w.stop()
 		w.Forget()
@@ -68,7 +68,7 @@ func TestIngress(t *testing.T) {
 		}
 	})
 	scenario(t, "100 changes at once", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(many(50), class())...)
+		w := newCluster(t, core.Options{}, append(many(50), class())...)
 		w.Azure = w.Restarted(core.Options{Latency: 1})
 		w.config.Azure = w.Client
 		w.start()
@@ -90,7 +90,7 @@ func TestIngress(t *testing.T) {
 		}
 	})
 	scenario(t, "one endpoint of 100 Ingresses changes", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(many(90), class())...)
+		w := newCluster(t, core.Options{}, append(many(90), class())...)
 		w.start()
 		defer w.stop()
 		w.Forget()
@@ -102,7 +102,7 @@ func TestIngress(t *testing.T) {
 		}
 	})
 	scenario(t, "I17 a pod that is not ready or terminating is no backend", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10", "10.240.0.11", "10.240.0.12"), class(),
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10", "10.240.0.11", "10.240.0.12"), class(),
 			web("web", "a.example.com", "web", 1))...)
 		w.start()
 		defer w.stop()
@@ -114,7 +114,7 @@ func TestIngress(t *testing.T) {
 		want(t, "backends", w.backends(), "10.240.0.12 10.9.9.9")
 	})
 	scenario(t, "I42 an Ingress leaves the class", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
 		w.start()
 		defer w.stop()
 		i := web("web", "a.example.com", "web", 1)
@@ -126,7 +126,7 @@ func TestIngress(t *testing.T) {
 		want(t, "status", w.status("web"), "")
 	})
 	scenario(t, "I61 the winner of a conflict goes", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(append(service("one", "10.240.0.1"), service("two", "10.240.0.2")...), class(),
+		w := newCluster(t, core.Options{}, append(append(service("one", "10.240.0.1"), service("two", "10.240.0.2")...), class(),
 			web("older", "a.example.com", "one", 1), web("newer", "a.example.com", "two", 2))...)
 		w.start()
 		defer w.stop()
@@ -139,7 +139,7 @@ func TestIngress(t *testing.T) {
 		want(t, "writes", w.WritesBy("PUT"), 1)
 	})
 	scenario(t, "I63 all Ingresses are deleted", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(many(40), class())...)
+		w := newCluster(t, core.Options{}, append(many(40), class())...)
 		w.start()
 		defer w.stop()
 		w.Forget()
@@ -162,7 +162,7 @@ func many(n int) (all []runtime.Object) {
 }
 
 // update writes an object in place of the one with the same name.
-func update(w *world, o runtime.Object) {
+func update(w *cluster, o runtime.Object) {
 	w.t.Helper()
 	resource := map[string]string{"*v1.Ingress": "ingresses", "*v1.EndpointSlice": "endpointslices", "*v1.Secret": "secrets"}[fmt.Sprintf("%T", o)]
 	gv := networking.SchemeGroupVersion
@@ -179,7 +179,7 @@ func update(w *world, o runtime.Object) {
 
 // losing returns a function that ends all watches of Ingresses, after which lists of them are empty: that of an API server that has lost
 // its data.
-func (w *world) losing() (lose func()) {
+func (w *cluster) losing() (lose func()) {
 	var mu sync.Mutex
 	var open []watch.Interface
 	lost := false
@@ -206,14 +206,14 @@ func (w *world) losing() (lose func()) {
 	}
 }
 
-func create(w *world, i *networking.Ingress) {
+func create(w *cluster, i *networking.Ingress) {
 	w.t.Helper()
 	if _, err := w.kube.NetworkingV1().Ingresses("default").Create(w.t.Context(), i, metav1.CreateOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func remove(w *world, name string) {
+func remove(w *cluster, name string) {
 	w.t.Helper()
 	if err := w.kube.NetworkingV1().Ingresses("default").Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		w.t.Fatal(err)
@@ -223,7 +223,7 @@ func remove(w *world, name string) {
 // TestShared has the scenarios of a gateway that others write, too.
 func TestShared(t *testing.T) {
 	scenario(t, "I27 foreign children survive byte for byte", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
 		before := map[string]string{}
 		lists := []string{"httpListeners", "backendAddressPools", "backendHttpSettingsCollection", "frontendPorts"}
 		for _, list := range lists {
@@ -244,7 +244,7 @@ func TestShared(t *testing.T) {
 		want(t, "tag", w.gate().Tags["team"], "web")
 	})
 	scenario(t, "I26 another writer comes between", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
 		w.config.Azure = &between{Azure: w.config.Azure.(fullAzure), act: func() { w.editByPerson("10.9.9.10") }}
 		w.start()
 		defer w.stop()
@@ -252,7 +252,7 @@ func TestShared(t *testing.T) {
 		want(t, "backends", w.backends(), "10.240.0.10 10.9.9.10")
 	})
 	scenario(t, "I31 a stopped gateway is not started", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
 		_, err := azure.Do(t.Context(), w.OtherClient(), azure.Request{Verb: azure.Post, ID: gatewayID, Action: "stop"})
 		if err != nil {
 			t.Fatal(err)
@@ -270,7 +270,7 @@ func TestShared(t *testing.T) {
 		want(t, "status", w.status("web"), w.address)
 	})
 	scenario(t, "I35 an empty list of Ingresses empties no gateway", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
 		w.start()
 		w.stop()
 		kept := w.kube
@@ -288,7 +288,7 @@ func TestShared(t *testing.T) {
 	})
 	for _, again := range []bool{false, true} {
 		scenario(t, fmt.Sprintf("I35 a watch loses all Ingresses, made again: %t", again), func(t *testing.T) {
-			w := newWorld(t, core.Options{}, append(many(3), class())...)
+			w := newCluster(t, core.Options{}, append(many(3), class())...)
 			lose := w.losing()
 			w.start()
 			defer w.stop()
@@ -310,7 +310,7 @@ func TestShared(t *testing.T) {
 		})
 	}
 	scenario(t, "another cluster has the prefix", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
 		w.start()
 		w.stop()
 		w.Forget()
@@ -321,7 +321,7 @@ func TestShared(t *testing.T) {
 		want(t, "writes", len(w.Writes()), 0)
 	})
 	scenario(t, "I60 others refer to a pool of the cluster", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("web", "a.example.com", "web", 1))...)
 		w.start()
 		defer w.stop()
 		pool := ""
@@ -343,11 +343,11 @@ func TestShared(t *testing.T) {
 
 // TestRefusals has the scenarios of what Azure refuses.
 func TestRefusals(t *testing.T) {
-	refuse := func(w *world, target string, when func(body string) bool) {
+	refuse := func(w *cluster, target string, when func(body string) bool) {
 		w.config.Azure = &refusing{fullAzure: w.config.Azure.(fullAzure), target: target, when: when}
 	}
 	scenario(t, "I24 Azure names a child", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(many(20), class())...)
+		w := newCluster(t, core.Options{}, append(many(20), class())...)
 		name := ""
 		refuse(w, "name", func(body string) bool { return strings.Contains(body, "a7.example.com") })
 		_ = name
@@ -362,7 +362,7 @@ func TestRefusals(t *testing.T) {
 		want(t, "status", w.status("web7"), "")
 	})
 	scenario(t, "I25 Azure names nothing", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(many(64), class())...)
+		w := newCluster(t, core.Options{}, append(many(64), class())...)
 		refuse(w, "", func(body string) bool { return strings.Contains(body, "a7.example.com") })
 		w.start()
 		defer w.stop()

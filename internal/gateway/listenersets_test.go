@@ -42,7 +42,7 @@ func routeOfSet(name, host, set string) *gatewayv1.HTTPRoute {
 }
 
 // set returns the conditions of a ListenerSet as text.
-func (w *world) set(name string) string {
+func (w *cluster) set(name string) string {
 	w.t.Helper()
 	s, err := w.api.GatewayV1().ListenerSets("default").Get(w.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
@@ -55,7 +55,7 @@ func (w *world) set(name string) string {
 func TestListenerSets(t *testing.T) {
 	const programmed = " Programmed=True/Programmed@1"
 	scenario(t, "I71 a ListenerSet and its route come and go", func(t *testing.T) {
-		w := newAPIWorld(t, takingSets("one", 1, gatewayv1.NamespacesFromSame))
+		w := newAPICluster(t, takingSets("one", 1, gatewayv1.NamespacesFromSame))
 		w.start()
 		defer w.stop()
 		want(t, "hosts", w.hosts(), "")
@@ -88,7 +88,7 @@ func TestListenerSets(t *testing.T) {
 		want(t, "attached sets", *w.gateway("one").Status.AttachedListenerSets, 0)
 	})
 	scenario(t, "I71 a Gateway begins to allow a ListenerSet, and goes", func(t *testing.T) {
-		w := newAPIWorld(t, takingSets("one", 1, gatewayv1.NamespacesFromNone), setOf("more", "one", "a.example.com"),
+		w := newAPICluster(t, takingSets("one", 1, gatewayv1.NamespacesFromNone), setOf("more", "one", "a.example.com"),
 			routeOfSet("web", "a.example.com", "more"))
 		w.start()
 		defer w.stop()
@@ -109,7 +109,7 @@ func TestListenerSets(t *testing.T) {
 		s := setOf("more", "one", "a.example.com")
 		s.Spec.Listeners[0].Protocol, s.Spec.Listeners[0].Port = gatewayv1.HTTPSProtocolType, 443
 		s.Spec.Listeners[0].TLS = &gatewayv1.ListenerTLSConfig{CertificateRefs: []gatewayv1.SecretObjectReference{{Name: "tls"}}}
-		w := newAPIWorld(t, takingSets("one", 1, gatewayv1.NamespacesFromSame), s, routeOfSet("web", "a.example.com", "more"))
+		w := newAPICluster(t, takingSets("one", 1, gatewayv1.NamespacesFromSame), s, routeOfSet("web", "a.example.com", "more"))
 		w.start()
 		defer w.stop()
 		want(t, "set", w.set("more"), "Accepted=False/ListenersNotValid@1 Programmed=False/ListenersNotValid@1")

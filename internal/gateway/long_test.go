@@ -39,7 +39,7 @@ func (o *operations) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // overOperations has the controller poll operations through the result.
-func (w *world) overOperations() *operations {
+func (w *cluster) overOperations() *operations {
 	o := &operations{}
 	w.config.Azure = w.ClientOver(func(next http.RoundTripper) http.RoundTripper {
 		o.next = next
@@ -51,7 +51,7 @@ func (w *world) overOperations() *operations {
 // TestLongWrites has the scenarios of operations without an end.
 func TestLongWrites(t *testing.T) {
 	scenario(t, "I30 an operation does not end for an hour", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(many(3), class())...)
+		w := newCluster(t, core.Options{}, append(many(3), class())...)
 		w.Azure = w.Restarted(core.Options{Latency: 1})
 		registry := prometheus.NewRegistry()
 		w.config.Metrics = metrics.New(registry)
@@ -83,7 +83,7 @@ func TestLongWrites(t *testing.T) {
 		want(t, "write in flight", writeBegan(t, registry), 0)
 	})
 	scenario(t, "I30 Azure has forgotten an operation", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(many(3), class())...)
+		w := newCluster(t, core.Options{}, append(many(3), class())...)
 		w.Azure = w.Restarted(core.Options{Latency: 1})
 		o := w.overOperations()
 		o.answer.Store(&http.Response{StatusCode: http.StatusNotFound})
@@ -115,7 +115,7 @@ func writeBegan(t *testing.T, registry *prometheus.Registry) float64 {
 // begun is Azure that notes when writes of the gateway begin, and whether another one was in flight.
 type begun struct {
 	fullAzure
-	world   *world
+	cluster *cluster
 	times   []time.Time
 	overlap int
 }
@@ -126,7 +126,7 @@ func (b *begun) Begin(ctx context.Context, r azure.Request) (*azure.Operation, e
 		return b.fullAzure.Begin(ctx, r)
 	}
 	b.times = append(b.times, time.Now())
-	if b.world.gate().Properties.ProvisioningState != "Succeeded" {
+	if b.cluster.gate().Properties.ProvisioningState != "Succeeded" {
 		b.overlap++
 	}
 	return b.fullAzure.Begin(ctx, r)
@@ -135,11 +135,11 @@ func (b *begun) Begin(ctx context.Context, r azure.Request) (*azure.Operation, e
 // TestChurn has the scenario of changes that do not stop: they are gathered, and none waits for their end.
 func TestChurn(t *testing.T) {
 	scenario(t, "I34 I75 a change each 100 ms for two minutes and a half", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(many(3), class())...)
+		w := newCluster(t, core.Options{}, append(many(3), class())...)
 		w.start()
 		w.stop()
 		w.Azure = w.Restarted(core.Options{Latency: 1})
-		b := &begun{fullAzure: w.Client, world: w}
+		b := &begun{fullAzure: w.Client, cluster: w}
 		w.config.Azure = b
 		w.start()
 		defer w.stop()
@@ -169,7 +169,7 @@ func TestChurn(t *testing.T) {
 // TestManyRefusals has the scenario of many objects that Azure refuses at once.
 func TestManyRefusals(t *testing.T) {
 	scenario(t, "I74 30 bad Ingresses among 40 good ones", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(many(40), class())...)
+		w := newCluster(t, core.Options{}, append(many(40), class())...)
 		r := &refusing{fullAzure: w.config.Azure.(fullAzure), when: func(body string) bool { return strings.Contains(body, "refused.example.com") }}
 		w.config.Azure = r
 		for n := range 30 {
@@ -202,7 +202,7 @@ func TestManyRefusals(t *testing.T) {
 // TestOwnPart has the scenarios of what others change at the gateway beside the cluster's children.
 func TestOwnPart(t *testing.T) {
 	scenario(t, "I58 tags alone differ", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(many(1), class())...)
+		w := newCluster(t, core.Options{}, append(many(1), class())...)
 		w.start()
 		defer w.stop()
 		own := ""
@@ -224,7 +224,7 @@ func TestOwnPart(t *testing.T) {
 		want(t, "hosts", w.hosts(), "a0.example.com")
 	})
 	scenario(t, "I59 newer members of children of others", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(many(1), class())...)
+		w := newCluster(t, core.Options{}, append(many(1), class())...)
 		w.start()
 		defer w.stop()
 		w.edit(func(g object) {

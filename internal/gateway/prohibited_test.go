@@ -26,7 +26,7 @@ func prohibitedHost(name string, host any) *unstructured.Unstructured {
 // is left out.
 func TestProhibitedTargets(t *testing.T) {
 	scenario(t, "objects", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(),
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(),
 			web("a", "a.example.com", "web", 1), web("b", "b.example.com", "web", 2))...)
 		w.kube.Resources = append(w.kube.Resources, &metav1.APIResourceList{
 			GroupVersion: prohibited.Group + "/" + prohibited.Version,

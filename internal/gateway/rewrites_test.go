@@ -32,7 +32,7 @@ func rewriteRules(name, value string) *unstructured.Unstructured {
 func TestRewriteObjects(t *testing.T) {
 	const annotation = "rewrite-rule-set-custom-resource"
 	scenario(t, "objects", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(),
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(),
 			web("a", "a.example.com", "web", 1, annotation, "rules"), web("b", "b.example.com", "web", 2, annotation, "absent"))...)
 		w.kube.Resources = append(w.kube.Resources, &metav1.APIResourceList{
 			GroupVersion: rewriteobject.Group + "/" + rewriteobject.Version,
@@ -62,7 +62,7 @@ func TestRewriteObjects(t *testing.T) {
 		want(t, "third", strings.Contains(w.written(), `"third"`), true)
 	})
 	scenario(t, "no such objects", func(t *testing.T) {
-		w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("a", "a.example.com", "web", 1))...)
+		w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(), web("a", "a.example.com", "web", 1))...)
 		w.config.Dynamic = dynamicfake.NewSimpleDynamicClient(runtime.NewScheme())
 		w.start()
 		defer w.stop()
@@ -71,7 +71,7 @@ func TestRewriteObjects(t *testing.T) {
 }
 
 // written is the document of the application gateway.
-func (w *world) written() string {
+func (w *cluster) written() string {
 	w.t.Helper()
 	text, err := json.Marshal(w.gate())
 	if err != nil {

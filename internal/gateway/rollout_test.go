@@ -33,7 +33,7 @@ func dyingFor() time.Duration { return time.Duration(*rolloutLatency * float64(1
 
 // rollout replaces the pods of a Service one by one, as a Deployment with maxUnavailable 0 does.
 type rollout struct {
-	*world
+	*cluster
 	gate    bool // the pods have the readiness gate
 	mu      sync.Mutex
 	servers map[string]*httptest.Server // by the address of the pod
@@ -122,7 +122,7 @@ func (r *rollout) run() (requests, failed int) {
 		}
 	}()
 	r.config.Calm = 10 * time.Millisecond
-	r.world.run(r.t)
+	r.cluster.run(r.t)
 	defer r.stop()
 	gate := r.gate
 	r.gate = false
@@ -200,14 +200,14 @@ func serves(t testing.TB, client *http.Client) bool {
 func TestRollout(t *testing.T) {
 	for name, gate := range map[string]bool{"with the readiness gate": true, "without it": false} {
 		t.Run(name, func(t *testing.T) {
-			w := newGatedWorld(t, core.Options{})
+			w := newGatedCluster(t, core.Options{})
 			w.Azure = w.Restarted(core.Options{Latency: *rolloutLatency})
 			w.config.Azure = w.Client
 			slice, err := w.kube.DiscoveryV1().EndpointSlices("default").Get(t.Context(), "web", metav1.GetOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := &rollout{world: w, gate: gate, servers: map[string]*httptest.Server{}, slice: slice}
+			r := &rollout{cluster: w, gate: gate, servers: map[string]*httptest.Server{}, slice: slice}
 			began := time.Now()
 			requests, failed := r.run()
 			t.Logf("%d pods replaced in %s: %d of %d requests failed", *rolloutPods, time.Since(began).Round(time.Second), failed, requests)

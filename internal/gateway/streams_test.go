@@ -67,7 +67,7 @@ func tlsOf(name, host, service, gateway string) *gatewayv1.TLSRoute {
 }
 
 // streamStatus returns the conditions of a TCPRoute or a TLSRoute as text.
-func (w *world) streamStatus(kind, name string) string {
+func (w *cluster) streamStatus(kind, name string) string {
 	w.t.Helper()
 	var route gatewayapi.Route
 	var err error
@@ -88,7 +88,7 @@ func (w *world) streamStatus(kind, name string) string {
 }
 
 // streams returns the listeners of TCP and TLS as text.
-func (w *world) streams() string {
+func (w *cluster) streams() string {
 	w.t.Helper()
 	var all []string
 	for _, l := range w.gate().Properties.StreamListeners {
@@ -101,7 +101,7 @@ const resolved = " ResolvedRefs=True/ResolvedRefs@1"
 
 func TestStreams(t *testing.T) {
 	scenario(t, "L1 routes of TCP and TLS are served", func(t *testing.T) {
-		w := newAPIWorld(t, streamsOf("one"), tcpOf("db", "web", "one", 1), tlsOf("mqtt", "a.example.com", "web", "one"))
+		w := newAPICluster(t, streamsOf("one"), tcpOf("db", "web", "one", 1), tlsOf("mqtt", "a.example.com", "web", "one"))
 		if err := w.kube.Tracker().Add(secret(t, "tls")); err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestStreams(t *testing.T) {
 		want(t, "requests to the API server in an hour", len(w.api.Actions()), before)
 	})
 	scenario(t, "L2 an endpoint, a rule and a Service change, a route goes", func(t *testing.T) {
-		w := newAPIWorld(t, streamsOf("one"), tcpOf("db", "web", "one", 1), tcpOf("late", "web", "one", 2))
+		w := newAPICluster(t, streamsOf("one"), tcpOf("db", "web", "one", 1), tcpOf("late", "web", "one", 2))
 		w.start()
 		defer w.stop()
 		late := " PartiallyInvalid=True/Conflict@1"
@@ -147,7 +147,7 @@ func TestStreams(t *testing.T) {
 		want(t, "pools", len(w.gate().Properties.Pools), 1)
 	})
 	scenario(t, "L3 a listener of TCP that others have made stays, and its port is taken", func(t *testing.T) {
-		w := newAPIWorld(t, streamsOf("one"), tcpOf("db", "web", "one", 1))
+		w := newAPICluster(t, streamsOf("one"), tcpOf("db", "web", "one", 1))
 		w.addStream()
 		theirs := withoutEtag(w.raw("listeners", "theirs") + w.raw("backendSettingsCollection", "theirs") + w.raw("routingRules", "theirs"))
 		w.start()
@@ -160,7 +160,7 @@ func TestStreams(t *testing.T) {
 			withoutEtag(w.raw("listeners", "theirs")+w.raw("backendSettingsCollection", "theirs")+w.raw("routingRules", "theirs")), theirs)
 	})
 	scenario(t, "L4 Azure refuses a TCPRoute, and others are served", func(t *testing.T) {
-		w := newAPIWorld(t, streamsOf("one"), tcpOf("db", "web", "one", 1), routeOf("web", "a.example.com", "web", "one"))
+		w := newAPICluster(t, streamsOf("one"), tcpOf("db", "web", "one", 1), routeOf("web", "a.example.com", "web", "one"))
 		w.config.Azure = &refusing{
 			fullAzure: w.config.Azure.(fullAzure), when: func(body string) bool { return strings.Contains(body, "\"routingRules\":[{") },
 		}
@@ -171,7 +171,7 @@ func TestStreams(t *testing.T) {
 		want(t, "TCPRoute", w.streamStatus(gatewayapi.KindTCPRoute, "db"), "one Accepted=False/AzureRejected@1"+resolved)
 	})
 	scenario(t, "L5 an API server without the kinds", func(t *testing.T) {
-		w := newAPIWorld(t, streamsOf("one"), routeOf("web", "a.example.com", "web", "one"))
+		w := newAPICluster(t, streamsOf("one"), routeOf("web", "a.example.com", "web", "one"))
 		all := w.api.Resources[len(w.api.Resources)-1]
 		all.APIResources = nil
 		for _, name := range []string{"gatewayclasses", "gateways", "httproutes"} {
@@ -184,7 +184,7 @@ func TestStreams(t *testing.T) {
 }
 
 // addStream adds a listener of TCP at port 5432 as another writer.
-func (w *world) addStream() {
+func (w *cluster) addStream() {
 	w.edit(func(g object) {
 		ref := func(list, name string) object { return object{"id": gatewayID.Child(list, name)} }
 		p := g["properties"].(object)
@@ -211,7 +211,7 @@ func TestStreamTraffic(t *testing.T) {
 	done := make(chan struct{})
 	go func() { defer close(done); echo(backend) }()
 	defer func() { _ = backend.Close(); <-done }()
-	w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), secret(t, "tls"))...)
+	w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(), secret(t, "tls"))...)
 	w.serveAPI(gatewayClass(), streamsOf("one"), tcpOf("db", "web", "one", 1), tlsOf("mqtt", "a.example.com", "web", "one"),
 		tlsOf("none", "none.example.com", "none", "one"))
 	var asked sync.Map

@@ -27,7 +27,7 @@ func TestTraffic(t *testing.T) {
 	i.Spec.TLS = []networking.IngressTLS{{SecretName: "tls"}}
 	api := web("api", "b.example.com", "web", 2, "backend-path-prefix", "/v2/")
 	api.Spec.Rules[0].HTTP.Paths[0].Path = "/api"
-	w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(), i, api, secret(t, "tls"))...)
+	w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(), i, api, secret(t, "tls"))...)
 	loopback := &localgateway.Loopback{Backends: func(ctx context.Context, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", backend.Listener.Addr().String())
 	}}

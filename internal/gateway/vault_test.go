@@ -23,14 +23,14 @@ import (
 
 // vaulted is a certificate in a key vault.
 type vaulted struct {
-	*world
+	*cluster
 	vault azure.ID
 }
 
 const inVault = "https://certificates.vault.azure.net/secrets/web"
 
 // newVaulted makes a key vault, and an application gateway with an identity and a certificate that refers to the vault.
-func newVaulted(w *world) vaulted {
+func newVaulted(w *cluster) vaulted {
 	v := vaulted{w, testkit.Group + "/providers/Microsoft.KeyVault/vaults/certificates"}
 	w.Put(v.vault, object{"location": testkit.Location, "properties": object{
 		"tenantId": core.DefaultTenant, "sku": object{"family": "A", "name": "standard"}, "accessPolicies": []object{},
@@ -63,7 +63,7 @@ func (v vaulted) renew() *x509.Certificate {
 func TestKeyVault(t *testing.T) {
 	backend := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(rw, "hello") }))
 	defer backend.Close()
-	w := newWorld(t, core.Options{}, append(service("web", "10.240.0.10"), class(),
+	w := newCluster(t, core.Options{}, append(service("web", "10.240.0.10"), class(),
 		web("web", "a.example.com", "web", 1, "appgw-ssl-certificate", "installed"))...)
 	v := newVaulted(w)
 	first := v.renew()
@@ -102,7 +102,7 @@ func TestKeyVault(t *testing.T) {
 }
 
 // shows waits until the gateway shows clients a certificate.
-func (w *world) shows(loopback *localgateway.Loopback, wanted *x509.Certificate) {
+func (w *cluster) shows(loopback *localgateway.Loopback, wanted *x509.Certificate) {
 	w.t.Helper()
 	w.eventually("the certificate is served", func() bool {
 		raw, err := loopback.Reach(w.t.Context(), "tcp", net.JoinHostPort(w.address, "443"))
@@ -116,7 +116,7 @@ func (w *world) shows(loopback *localgateway.Loopback, wanted *x509.Certificate)
 }
 
 // eventually waits in real time until something holds.
-func (w *world) eventually(what string, holds func() bool) {
+func (w *cluster) eventually(what string, holds func() bool) {
 	w.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !holds(); <-time.After(10 * time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -20,6 +20,7 @@ import (
 	"kaz/internal/localazure/inventory"
 	"kaz/internal/localazure/plane/names"
 	"kaz/internal/localcluster/controlplane"
+	"kaz/internal/localcluster/example"
 	"kaz/internal/localcluster/image"
 	vm "kaz/internal/localcluster/machine"
 	"kaz/internal/localcluster/prebuilt"
@@ -112,7 +113,7 @@ func (n *realNodes) buildStorage(ctx context.Context) error {
 	if !n.disks || n.example == "" {
 		return nil
 	}
-	return n.apply(ctx, exampleOfDisk)
+	return n.apply(ctx, example.Disk)
 }
 
 func (n *realNodes) describe(ctx context.Context, s *Status) error {

@@ -31,14 +31,14 @@ type runtimeObject = runtime.Object
 
 const period = 5 * time.Minute
 
-// in runs a test in its own world and bubble.
-func in(t *testing.T, machines int, test func(t *testing.T, w *world)) {
+// in runs a test in its own cluster and bubble.
+func in(t *testing.T, machines int, test func(t *testing.T, w *cluster)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, newWorld(t, machines)) })
+	synctest.Test(t, func(t *testing.T) { test(t, newCluster(t, machines)) })
 }
 
 func TestANewNodeIsInitialized(t *testing.T) {
-	in(t, 2, func(t *testing.T, w *world) {
+	in(t, 2, func(t *testing.T, w *cluster) {
 		vm := w.machines[1]
 		name := w.register(t, vm)
 		w.client.ClearActions()
@@ -79,7 +79,7 @@ func TestANewNodeIsInitialized(t *testing.T) {
 
 // TestANodeThatComesLater checks that the Node may be created after the start of the process.
 func TestANodeThatComesLater(t *testing.T) {
-	in(t, 1, func(t *testing.T, w *world) {
+	in(t, 1, func(t *testing.T, w *cluster) {
 		w.start(t, w.of(t, w.machines[0]))
 		pass(3 * time.Hour)
 		name := w.register(t, w.machines[0])
@@ -158,7 +158,7 @@ func TestNothingIsHalfDone(t *testing.T) {
 		"a number in place of texts": {instance(http.StatusOK, document(func(c, _ map[string]any) { c["zone"] = 1 })), "compute.zone"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in(t, 1, func(t *testing.T, w *world) {
+			in(t, 1, func(t *testing.T, w *cluster) {
 				node := w.register(t, w.machines[0])
 				before := w.node(t, node)
 				w.services.set(c.fault)
@@ -187,7 +187,7 @@ func TestNothingIsHalfDone(t *testing.T) {
 
 // TestAHiccupIsNoEvent checks that a short failure causes no Event.
 func TestAHiccupIsNoEvent(t *testing.T) {
-	in(t, 1, func(t *testing.T, w *world) {
+	in(t, 1, func(t *testing.T, w *cluster) {
 		name := w.register(t, w.machines[0])
 		w.services.set(func(string) (int, string) { return http.StatusInternalServerError, "" })
 		w.start(t, w.of(t, w.machines[0]))
@@ -201,7 +201,7 @@ func TestAHiccupIsNoEvent(t *testing.T) {
 }
 
 func TestAddressesFollowTheMachine(t *testing.T) {
-	in(t, 1, func(t *testing.T, w *world) {
+	in(t, 1, func(t *testing.T, w *cluster) {
 		name := w.register(t, w.machines[0])
 		w.start(t, w.of(t, w.machines[0]))
 		first := w.node(t, name).Status.Addresses
@@ -253,7 +253,7 @@ func TestAddressesFollowTheMachine(t *testing.T) {
 	})
 }
 
-func (w *world) change(t *testing.T, name string, f func(*corev1.Node)) {
+func (w *cluster) change(t *testing.T, name string, f func(*corev1.Node)) {
 	t.Helper()
 	node := w.node(t, name)
 	f(node)
@@ -274,7 +274,7 @@ func TestOutsideAddresses(t *testing.T) {
 			return 0, ""
 		}
 	}
-	in(t, 1, func(t *testing.T, w *world) {
+	in(t, 1, func(t *testing.T, w *cluster) {
 		inside := w.inside(t, 0)
 		answer := fmt.Sprintf(`{"loadbalancer":{"publicIpAddresses":[{"frontendIpAddress":"20.1.2.3","privateIpAddress":%q}]}}`, inside)
 		w.services.set(balancer(http.StatusOK, answer))
@@ -299,7 +299,7 @@ func TestOutsideAddresses(t *testing.T) {
 			t.Error(events)
 		}
 	})
-	in(t, 1, func(t *testing.T, w *world) {
+	in(t, 1, func(t *testing.T, w *cluster) {
 		w.services.set(balancer(http.StatusInternalServerError, ""))
 		name := w.register(t, w.machines[0])
 		w.start(t, w.of(t, w.machines[0]))
@@ -317,7 +317,7 @@ func TestOutsideAddresses(t *testing.T) {
 	})
 }
 
-func (w *world) inside(t *testing.T, machine int) string {
+func (w *cluster) inside(t *testing.T, machine int) string {
 	t.Helper()
 	m, err := w.metadata(t, w.machines[machine].ID).Instance(t.Context())
 	if err != nil {
@@ -328,7 +328,7 @@ func (w *world) inside(t *testing.T, machine int) string {
 }
 
 func TestProvidedNodeIPs(t *testing.T) {
-	in(t, 1, func(t *testing.T, w *world) {
+	in(t, 1, func(t *testing.T, w *cluster) {
 		const key = "alpha.kubernetes.io/provided-node-ip"
 		inside := w.inside(t, 0)
 		name := w.register(t, w.machines[0], func(n *corev1.Node) { n.Annotations = map[string]string{key: inside + ", fd00::4"} })
@@ -355,7 +355,7 @@ func TestProvidedNodeIPs(t *testing.T) {
 func TestAContradictionIsSaidOnceAndNothingFlaps(t *testing.T) {
 	for name, isNewNode := range map[string]bool{"a new node": true, "an initialized node": false} {
 		t.Run(name, func(t *testing.T) {
-			in(t, 2, func(t *testing.T, w *world) {
+			in(t, 2, func(t *testing.T, w *cluster) {
 				other, err := nodes.ProviderID(w.machines[1].ID)
 				if err != nil {
 					t.Fatal(err)
@@ -382,7 +382,7 @@ func TestAContradictionIsSaidOnceAndNothingFlaps(t *testing.T) {
 }
 
 func TestAProviderIDThatIsThereStays(t *testing.T) {
-	in(t, 1, func(t *testing.T, w *world) {
+	in(t, 1, func(t *testing.T, w *cluster) {
 		name := w.register(t, w.machines[0], func(n *corev1.Node) { n.Spec.ProviderID = "cellar://1" })
 		w.start(t, w.of(t, w.machines[0]))
 		if n := w.node(t, name); isNew(n) || n.Spec.ProviderID != "cellar://1" {
@@ -392,7 +392,7 @@ func TestAProviderIDThatIsThereStays(t *testing.T) {
 }
 
 func TestBetaLabels(t *testing.T) {
-	in(t, 1, func(t *testing.T, w *world) {
+	in(t, 1, func(t *testing.T, w *cluster) {
 		w.config.BetaLabels = true
 		name := w.register(t, w.machines[0])
 		w.start(t, w.of(t, w.machines[0]))
@@ -416,7 +416,7 @@ func TestBetaLabels(t *testing.T) {
 }
 
 func TestWaitRoutes(t *testing.T) {
-	in(t, 1, func(t *testing.T, w *world) {
+	in(t, 1, func(t *testing.T, w *cluster) {
 		w.config.WaitRoutes = true
 		name := w.register(t, w.machines[0], func(n *corev1.Node) {
 			n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
@@ -458,7 +458,7 @@ func TestWritesThatFail(t *testing.T) {
 		"reading fails":         {"get", 2, apierrors.NewInternalError(errors.New("away")), 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in(t, 1, func(t *testing.T, w *world) {
+			in(t, 1, func(t *testing.T, w *cluster) {
 				node := w.register(t, w.machines[0])
 				w.refuse(c.verb, c.times, c.err)
 				w.start(t, w.of(t, w.machines[0]))
@@ -475,7 +475,7 @@ func TestWritesThatFail(t *testing.T) {
 // TestManyNodesOfOneProcess checks that slow machines do not delay others.
 func TestManyNodesOfOneProcess(t *testing.T) {
 	const count = 20
-	in(t, count, func(t *testing.T, w *world) {
+	in(t, count, func(t *testing.T, w *cluster) {
 		broken := "/vm" + string(w.machines[3].ID) + "/"
 		w.services.set(func(path string) (int, string) {
 			if strings.HasPrefix(path, broken) {
@@ -517,7 +517,7 @@ func TestManyNodesOfOneProcess(t *testing.T) {
 }
 
 func TestStopsInTheMiddle(t *testing.T) {
-	in(t, 1, func(t *testing.T, w *world) {
+	in(t, 1, func(t *testing.T, w *cluster) {
 		name := w.register(t, w.machines[0])
 		w.services.set(func(string) (int, string) { return hang, "" })
 		_, stop := w.start(t, w.of(t, w.machines[0]))
@@ -534,7 +534,7 @@ func TestStopsInTheMiddle(t *testing.T) {
 
 // TestFromAzure reads Azure's API, with its order of addresses.
 func TestFromAzure(t *testing.T) {
-	in(t, 3, func(t *testing.T, w *world) {
+	in(t, 3, func(t *testing.T, w *cluster) {
 		cloud := cloudprovider.New(cloudprovider.Config{Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup,
 			Location: testkit.Location}, w.Client)
 		t.Cleanup(cloud.Close)
@@ -560,7 +560,7 @@ func TestFromAzure(t *testing.T) {
 			t.Errorf("wrote %v", got)
 		}
 	})
-	in(t, 1, func(t *testing.T, w *world) {
+	in(t, 1, func(t *testing.T, w *cluster) {
 		cloud := cloudprovider.New(cloudprovider.Config{Subscription: testkit.Subscription, ResourceGroup: testkit.ResourceGroup,
 			Location: testkit.Location}, w.Client)
 		t.Cleanup(cloud.Close)
@@ -576,7 +576,7 @@ func TestFromAzure(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	in(t, 1, func(t *testing.T, w *world) {
+	in(t, 1, func(t *testing.T, w *cluster) {
 		registry := prometheus.NewRegistry()
 		var err error
 		if w.config.Metrics, err = nodemanager.NewMetrics(registry); err != nil {

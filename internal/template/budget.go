@@ -1,6 +1,7 @@
 package template
 
 import (
+	"kaz/internal/template/fault"
 	language "kaz/internal/template/function"
 )
 
@@ -50,6 +51,6 @@ func checkDocument(document Object) error {
 }
 
 func tooMany(section string, most, n int) error {
-	return invalid(section, "The number of template %s limit exceeded. Limit: '%d' and actual: '%d'. Please see "+
+	return fault.Invalid(section, "The number of template %s limit exceeded. Limit: '%d' and actual: '%d'. Please see "+
 		"https://aka.ms/arm-template-limits for usage details", section, most, n)
 }

@@ -8,6 +8,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/short"
+	"kaz/internal/template/fault"
 	language "kaz/internal/template/function"
 )
 
@@ -49,7 +50,7 @@ func (s *evaluator) round(l loop, f func() error) error {
 func (s *evaluator) repeat(name string, count, input any) ([]any, error) {
 	n, err := s.rounds(count)
 	if err != nil {
-		return nil, under(".count", err)
+		return nil, fault.Under(".count", err)
 	}
 	all := make([]any, n)
 	for i := range all {
@@ -60,7 +61,7 @@ func (s *evaluator) repeat(name string, count, input any) ([]any, error) {
 			return s.grow(language.SizeOf(all[i]))
 		})
 		if err != nil {
-			return nil, under(".input", err)
+			return nil, fault.Under(".input", err)
 		}
 	}
 	return all, nil
@@ -85,7 +86,7 @@ func (s *evaluator) repeatInto(object Object, loops []Object) error {
 		name, _ := l["name"].(string)
 		array, err := s.repeat(name, l["count"], l["input"])
 		if err != nil {
-			return under(".copy["+strconv.Itoa(i)+"]", err)
+			return fault.Under(".copy["+strconv.Itoa(i)+"]", err)
 		}
 		object[name] = array
 	}
@@ -124,15 +125,15 @@ func (t *Template) addCopies(symbol, path string, document Object) error {
 	copies, _ := document["copy"].(Object)
 	name, ok := copies["name"].(string)
 	if !ok || name == "" {
-		return invalid(spec, "The 'copy' of a template resource has no name")
+		return fault.Invalid(spec, "The 'copy' of a template resource has no name")
 	}
 	n, err := t.scope.rounds(copies["count"])
 	if err != nil {
-		return at(spec+".count", err)
+		return fault.At(spec+".count", err)
 	}
 	batch, err := batchOf(copies, n)
 	if err != nil {
-		return at(spec, err)
+		return fault.At(spec, err)
 	}
 	key := strings.ToLower(name)
 	t.loops[key] = []azure.ID{}
@@ -147,7 +148,7 @@ func (t *Template) addCopies(symbol, path string, document Object) error {
 			err = t.scope.round(loop{name, i, true}, func() error { return t.addOne(nil, symbol, path, document) })
 		}
 		if err != nil {
-			return at(path, err)
+			return fault.At(path, err)
 		}
 		if len(t.Resources) > first { // else its condition is false
 			r := t.Resources[first] // the resources inside of it come behind it

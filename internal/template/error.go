@@ -4,74 +4,11 @@ import (
 	"errors"
 	"fmt"
 
-	"kaz/internal/azure/short"
+	"kaz/internal/template/fault"
 )
 
-// Error is what is wrong with a template, and where.
-type Error struct {
-	// Path leads to the place in the template: "resources[1].properties.subnet.id". It is
-	// "" for what concerns the whole template.
-	Path string
-	// Expression is the expression there, without its brackets, "" for none.
-	Expression string
-	// Message is what the resource manager says of it.
-	Message string
-	// Parse says that the resource manager cannot read the template.
-	Parse bool
-
-	err  error
-	root bool // the path begins at the top of the template
-}
-
-func (e *Error) Error() string {
-	text := e.Message
-	if e.Expression != "" {
-		text = "[" + short.Text(e.Expression) + "]: " + text
-	}
-	if e.Path != "" {
-		text = e.Path + ": " + text
-	}
-	return text
-}
-
-// Unwrap returns the error of [Azure] behind it, nil for none.
-func (e *Error) Unwrap() error { return e.err }
-
-// invalid is an error at a path of the template.
-func invalid(path, format string, args ...any) error {
-	return &Error{Path: short.Text(path), Message: short.Text(fmt.Sprintf(format, args...)), root: true}
-}
-
-// in says in which expression an error happened, unless that is known already.
-func in(expression string, err error) error {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e
-	}
-	return &Error{Expression: expression, Message: short.Text(err.Error()), err: err}
-}
-
-// under puts a segment before the path of an error, unless that is complete already.
-func under(segment string, err error) error {
-	e, ok := errors.AsType[*Error](err)
-	if !ok {
-		e = &Error{Message: short.Text(err.Error()), err: err}
-	}
-	if !e.root {
-		e.Path = short.Text(segment + e.Path)
-	}
-	return e
-}
-
-// at makes the path of an error complete: it began at base.
-func at(base string, err error) error {
-	if err == nil {
-		return nil
-	}
-	err = under(base, err)
-	e, _ := errors.AsType[*Error](err)
-	e.root = true
-	return e
-}
+// Error is what is wrong with a template, and where. It wraps errors of [Azure].
+type Error = fault.Error
 
 // tooEarly is a function that asks for a resource before any resource exists.
 type tooEarly string

@@ -10,8 +10,10 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/azure/short"
 	"kaz/internal/template/expression"
+	"kaz/internal/template/fault"
 	language "kaz/internal/template/function"
 	"kaz/internal/template/lenient"
+	"kaz/internal/template/types"
 )
 
 // Object is a JSON object as encoding/json decodes it.
@@ -81,6 +83,11 @@ func (s *evaluator) work(steps int) error {
 	return s.deployment.Budget.spend(steps, 0)
 }
 
+// definitions are the type definitions of the template.
+func (s *evaluator) definitions() types.Definitions {
+	return types.Definitions{Template: s.document, Work: s.work}
+}
+
 // shallow is the size of a value without what is inside of it.
 func shallow(value any) int {
 	switch v := value.(type) {
@@ -107,7 +114,7 @@ func (s *evaluator) evaluate(value any) (any, error) {
 		}
 		result, err := s.text(text)
 		if err != nil {
-			return nil, in(text, err)
+			return nil, fault.In(text, err)
 		}
 		return result, nil
 	case Object:
@@ -117,7 +124,7 @@ func (s *evaluator) evaluate(value any) (any, error) {
 		for i, x := range v {
 			y, err := s.evaluate(x)
 			if err != nil {
-				return nil, under("["+strconv.Itoa(i)+"]", err)
+				return nil, fault.Under("["+strconv.Itoa(i)+"]", err)
 			}
 			array[i] = y
 		}
@@ -135,11 +142,11 @@ func (s *evaluator) object(o Object) (Object, error) {
 		}
 		name, err := s.propertyName(key)
 		if err != nil {
-			return nil, under("."+key, err)
+			return nil, fault.Under("."+key, err)
 		}
 		x, err := s.evaluate(o[key])
 		if err != nil {
-			return nil, under("."+key, err)
+			return nil, fault.Under("."+key, err)
 		}
 		object[name] = x
 	}
@@ -331,7 +338,7 @@ func (s *evaluator) later(values Object, what, name string) (any, error) {
 	defer func() { s.depth--; s.loops, s.lambdas = around, lambdas }()
 	value, err := compute()
 	if err != nil {
-		return nil, at(path, err)
+		return nil, fault.At(path, err)
 	}
 	return value, s.grow(language.SizeOf(value))
 }

@@ -6,6 +6,7 @@ import (
 
 	"kaz/internal/azure/short"
 	"kaz/internal/template/expression"
+	"kaz/internal/template/fault"
 )
 
 // checkNames refuses calls of functions that there are not, and names of parameters and variables that the template does not have, also
@@ -27,11 +28,11 @@ func (t *Template) checkNames() error {
 					err = checkVariable(path, e)
 				}
 				if err != nil {
-					err = in(e.String(), err)
+					err = fault.In(e.String(), err)
 				}
 			}
 			if err != nil && first == nil {
-				first = at(section+path, err)
+				first = fault.At(section+path, err)
 			}
 		})
 		if first != nil {

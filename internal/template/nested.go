@@ -8,6 +8,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/short"
+	"kaz/internal/template/fault"
 	language "kaz/internal/template/function"
 )
 
@@ -79,13 +80,13 @@ func (t *Template) separate(r *Resource) error {
 		}
 	case "outer":
 		if symbolic(t.scope.document) {
-			return invalid(r.path+".properties.expressionEvaluationOptions", "The nested deployment '%s' has the expression evaluation "+
-				"scope 'outer', which a template with symbolic names does not allow", r.ID.Name())
+			return fault.Invalid(r.path+".properties.expressionEvaluationOptions", "The nested deployment '%s' has the expression "+
+				"evaluation scope 'outer', which a template with symbolic names does not allow", r.ID.Name())
 		}
 		r.outer = nested
 	default:
-		return invalid(r.path+".properties.expressionEvaluationOptions.scope", "The expression evaluation scope '%s' is not one of inner, "+
-			"outer", scope)
+		return fault.Invalid(r.path+".properties.expressionEvaluationOptions.scope", "The expression evaluation scope '%s' is not one of "+
+			"inner, outer", scope)
 	}
 	return nil
 }
@@ -99,6 +100,20 @@ func (t *Template) nest(r *Resource, body Object) (err error) {
 		object(body, "properties")["template"], err = t.expand(r.outer)
 	}
 	return err
+}
+
+// Links computes what a nested deployment links to, as far as this is known before any resource exists. The result is its body with the
+// links alone.
+func (t *Template) Links(r *Resource) Object {
+	t.scope.azure, t.scope.loops = nil, r.loops
+	links := Object{}
+	for _, name := range []string{"templateLink", "parametersLink"} {
+		link, err := t.scope.evaluate(object(r.body, "properties")[name])
+		if o, ok := link.(Object); ok && err == nil {
+			links[name] = o
+		}
+	}
+	return Object{"properties": links}
 }
 
 // expand computes all expressions of a nested template in the outer scope. What it reads as parameters and variables
@@ -118,7 +133,7 @@ func (t *Template) expand(nested Object) (Object, error) {
 			value = escaped(value)
 		}
 		if err != nil {
-			return nil, under("."+key, err)
+			return nil, fault.Under("."+key, err)
 		}
 		expanded[key] = value
 	}
@@ -137,7 +152,7 @@ func (t *Template) expandResources(resources any) (any, error) {
 		resource, _ := x.(Object)
 		copies, err := t.expandResource(resource)
 		if err != nil {
-			return nil, under("["+strconv.Itoa(i)+"]", err)
+			return nil, fault.Under("["+strconv.Itoa(i)+"]", err)
 		}
 		if name, ok := object(resource, "copy")["name"].(string); ok {
 			names := []any{}
@@ -164,7 +179,7 @@ func (t *Template) expandResource(resource Object) ([]Object, error) {
 	}
 	n, err := t.scope.rounds(copies["count"])
 	if err != nil {
-		return nil, under(".copy.count", err)
+		return nil, fault.Under(".copy.count", err)
 	}
 	single := maps.Clone(resource)
 	delete(single, "copy")

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kaz/internal/template/expression"
+	"kaz/internal/template/fault"
 )
 
 // dependencies notes what must exist before a resource: what the resource lists, and what its expressions refer to.
@@ -16,7 +17,7 @@ func (t *Template) dependencies(r *Resource) error {
 		path := r.path + ".dependsOn[" + strconv.Itoa(i) + "]"
 		value, err := t.scope.evaluate(x)
 		if err != nil {
-			return at(path, err)
+			return fault.At(path, err)
 		}
 		s, _ := value.(string)
 		id := t.scope.target(s)
@@ -25,19 +26,19 @@ func (t *Template) dependencies(r *Resource) error {
 		switch {
 		case isLoop:
 			if err := t.scope.work(len(copies)); err != nil {
-				return at(path, err)
+				return fault.At(path, err)
 			}
 			r.DependsOn = append(r.DependsOn, copies...)
 		case isSymbol:
 			if err := t.scope.work(len(made)); err != nil {
-				return at(path, err)
+				return fault.At(path, err)
 			}
 			t.after(r, made)
 		case t.has(id):
 			r.DependsOn = append(r.DependsOn, t.scope.byID[id.Key()].ID)
 		case !t.dropped[id.Key()]:
-			return invalid(path, "The resource '%s' is not defined in the template. Please see https://aka.ms/arm-syntax-resources for "+
-				"usage details", s)
+			return fault.Invalid(path, "The resource '%s' is not defined in the template. Please see https://aka.ms/arm-syntax-resources "+
+				"for usage details", s)
 		}
 	}
 	var failure error
@@ -46,7 +47,7 @@ func (t *Template) dependencies(r *Resource) error {
 			err = t.references(r, e)
 		}
 		if failure == nil && err != nil {
-			failure = at(r.path+path, in(e.String(), err))
+			failure = fault.At(r.path+path, fault.In(e.String(), err))
 		}
 	})
 	// Errors in the template of a nested deployment are found when that template is deployed.
@@ -113,7 +114,7 @@ func (o *sorting) visit(r *Resource) error {
 		return nil
 	}
 	if o.begun[r] {
-		return invalid(r.path, "Circular dependency detected on resource: '%s'. Please see https://aka.ms/arm-syntax-resources for "+
+		return fault.Invalid(r.path, "Circular dependency detected on resource: '%s'. Please see https://aka.ms/arm-syntax-resources for "+
 			"usage details", r.ID)
 	}
 	o.begun[r] = true

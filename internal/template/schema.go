@@ -1,11 +1,11 @@
 package template
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
 	"kaz/internal/azure/short"
+	"kaz/internal/template/fault"
 	"kaz/internal/template/shape"
 )
 
@@ -20,8 +20,7 @@ func checkTags(path string, tags Object) error {
 		default:
 			continue
 		}
-		return &Error{Path: short.Text(path + ".tags." + name), Parse: true, root: true,
-			Message: fmt.Sprintf("Error reading string. Unexpected token: %s. Path '%s'.", token, short.Text(name))}
+		return fault.Unreadable(path+".tags."+name, "Error reading string. Unexpected token: %s. Path '%s'.", token, short.Text(name))
 	}
 	return nil
 }
@@ -30,7 +29,7 @@ func checkTags(path string, tags Object) error {
 func checkSchema(document Object) error {
 	text, _ := document["$schema"].(string)
 	if wrong := shape.WrongSchema(text); wrong != "" {
-		return invalid("$schema", "%s", wrong)
+		return fault.Invalid("$schema", "%s", wrong)
 	}
 	return nil
 }

@@ -17,7 +17,9 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/short"
+	"kaz/internal/template/fault"
 	"kaz/internal/template/shape"
+	"kaz/internal/template/types"
 )
 
 // Deployment is where and how a template is deployed.
@@ -159,14 +161,14 @@ func (t *Template) body(r *Resource, of Azure) (Object, error) {
 	t.scope.azure, t.scope.loops = of, r.loops
 	value, err := t.scope.evaluate(r.body)
 	if err != nil {
-		return nil, at(r.path, err)
+		return nil, fault.At(r.path, err)
 	}
 	body, _ := value.(Object)
 	if body["zones"] == "" { // as no zones
 		delete(body, "zones")
 	}
 	if err := t.nest(r, body); err != nil {
-		return nil, at(r.path+".properties.template", err)
+		return nil, fault.At(r.path+".properties.template", err)
 	}
 	return body, nil
 }
@@ -185,9 +187,9 @@ func (t *Template) Outputs() (map[string]Output, error) {
 	declared := object(t.scope.document, "outputs")
 	outputs := make(map[string]Output, len(declared))
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
-		declaration, err := t.scope.resolved(object(declared, name))
+		declaration, err := t.scope.definitions().Resolve(object(declared, name))
 		if err != nil {
-			return nil, at("outputs."+name, err)
+			return nil, fault.At("outputs."+name, err)
 		}
 		wanted, err := t.wanted("outputs."+name, declaration)
 		if err != nil {
@@ -198,17 +200,17 @@ func (t *Template) Outputs() (map[string]Output, error) {
 		}
 		value, err := t.output(declaration)
 		if err != nil {
-			err = at("outputs."+name, err)
+			err = fault.At("outputs."+name, err)
 			e, _ := errors.AsType[*Error](err)
 			e.Message = fmt.Sprintf("The template output '%s' is not valid: %s", name, e.Message)
 			return nil, err
 		}
 		kind, _ := declaration["type"].(string)
-		if !fits(strings.ToLower(kind), value) && value != nil {
-			return nil, invalid("outputs."+name, "The template output '%s' is not valid: Template output JToken type is not valid. "+
-				"Expected '%s'. Actual value of the output is %v", name, TypeName(kind), value)
+		if !types.Fits(strings.ToLower(kind), value) && value != nil {
+			return nil, fault.Invalid("outputs."+name, "The template output '%s' is not valid: Template output JToken type is not valid. "+
+				"Expected '%s'. Actual value of the output is %v", name, types.Name(kind), value)
 		}
-		outputs[name] = Output{Type: TypeName(kind), Value: value, Secure: Secure(kind)}
+		outputs[name] = Output{Type: types.Name(kind), Value: value, Secure: types.Secure(kind)}
 	}
 	return outputs, nil
 }
@@ -217,13 +219,13 @@ func (t *Template) output(declaration Object) (any, error) {
 	if copies, ok := declaration["copy"].(Object); ok {
 		array, err := t.scope.repeat("", copies["count"], copies["input"])
 		if err != nil {
-			return nil, under(".copy", err)
+			return nil, fault.Under(".copy", err)
 		}
 		return array, nil
 	}
 	value, err := t.scope.evaluate(declaration["value"])
 	if err != nil {
-		return nil, under(".value", err)
+		return nil, fault.Under(".value", err)
 	}
 	return value, nil
 }
@@ -261,12 +263,12 @@ func (t *Template) addResource(in *outer, symbol, path string, document Object) 
 	case in == nil:
 		return t.addCopies(symbol, path, document)
 	}
-	return invalid(path+".copy", "A resource inside of another resource cannot have the section 'copy'")
+	return fault.Invalid(path+".copy", "A resource inside of another resource cannot have the section 'copy'")
 }
 
 func (t *Template) addOne(in *outer, symbol, path string, document Object) error {
 	if err := t.scope.work(resourceSteps); err != nil {
-		return at(path, err)
+		return fault.At(path, err)
 	}
 	name, err := t.text(path, document, "name")
 	if err != nil {
@@ -278,11 +280,14 @@ func (t *Template) addOne(in *outer, symbol, path string, document Object) error
 		fullType, name = in.fullType+"/"+fullType, in.name+"/"+name
 	}
 	r := &Resource{path: path, body: Object{}, loops: slices.Clone(t.scope.loops)}
-	if r.Version, _ = document["apiVersion"].(string); r.Version == "" {
-		return invalid(path, "The template resource '%s' at line '1' and column '1' is not valid. The api-version is missing", name)
+	if r.Version, err = t.text(path, document, "apiVersion"); err != nil {
+		return err
+	}
+	if r.Version == "" {
+		return fault.Invalid(path, "The template resource '%s' at line '1' and column '1' is not valid. The api-version is missing", name)
 	}
 	if r.ID, err = t.id(path, document, fullType, name); err != nil {
-		return invalid(path, "The template resource '%s' of type '%s' is not valid: %v", name, fullType, message(err))
+		return fault.Invalid(path, "The template resource '%s' of type '%s' is not valid: %v", name, fullType, fault.Message(err))
 	}
 	t.named(name, symbol, r)
 	if err := checkTags(path, object(document, "tags")); err != nil {
@@ -310,7 +315,7 @@ func (t *Template) take(r *Resource, document Object) error {
 		}
 	}
 	if t.has(r.ID) {
-		return invalid(r.path, "The resource '%s' is defined multiple times in a template. Please see "+
+		return fault.Invalid(r.path, "The resource '%s' is defined multiple times in a template. Please see "+
 			"https://aka.ms/arm-syntax-resources for usage details", r.ID)
 	}
 	if r.Nested() {
@@ -340,14 +345,6 @@ func spelled(resource Object) Object {
 	return own
 }
 
-// message is what the resource manager says of an error.
-func message(err error) string {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return e.Message
-	}
-	return err.Error()
-}
-
 // named notes the names of a resource. A name that two resources have means none.
 func (t *Template) named(name, symbol string, r *Resource) {
 	if symbol != "" {
@@ -369,11 +366,11 @@ func (t *Template) wanted(path string, document Object) (bool, error) {
 	path += ".condition"
 	value, err := t.scope.evaluate(condition)
 	if err != nil {
-		return false, at(path, err)
+		return false, fault.At(path, err)
 	}
 	wanted, ok := value.(bool)
 	if !ok {
-		return false, invalid(path, "The condition '%v' is not a boolean", condition)
+		return false, fault.Invalid(path, "The condition '%v' is not a boolean", condition)
 	}
 	return wanted, nil
 }
@@ -387,11 +384,11 @@ func (t *Template) text(path string, document Object, field string) (string, err
 	path += "." + field
 	value, err := t.scope.evaluate(value)
 	if err != nil {
-		return "", at(path, err)
+		return "", fault.At(path, err)
 	}
 	s, ok := value.(string)
 	if !ok {
-		return "", invalid(path, "The %s of a template resource is '%v', which is not a string", field, value)
+		return "", fault.Invalid(path, "The %s of a template resource is '%v', which is not a string", field, value)
 	}
 	return s, nil
 }

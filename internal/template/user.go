@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kaz/internal/azure/short"
+	"kaz/internal/template/fault"
 	language "kaz/internal/template/function"
 )
 
@@ -23,15 +24,15 @@ func (s *evaluator) declareFunctions() error {
 		space, _ := x.(Object)
 		prefix, ok := space["namespace"].(string)
 		if !ok || prefix == "" {
-			return invalid(fmt.Sprintf("functions[%d]", i), "The functions of the template have no namespace")
+			return fault.Invalid(fmt.Sprintf("functions[%d]", i), "The functions of the template have no namespace")
 		}
 		for name, member := range object(space, "members") {
 			m, _ := member.(Object)
 			declared, _ := m["parameters"].([]any)
 			parameters, ok := language.AllOf[Object](declared)
 			if !ok || object(m, "output") == nil {
-				return invalid(fmt.Sprintf("functions[%d].members.%s", i, name), "The function '%s.%s' has no output, or has parameters "+
-					"that are not objects", prefix, name)
+				return fault.Invalid(fmt.Sprintf("functions[%d].members.%s", i, name), "The function '%s.%s' has no output, or has "+
+					"parameters that are not objects", prefix, name)
 			}
 			s.users[strings.ToLower(prefix+"."+name)] = userFunction{prefix + "." + name, parameters, object(m, "output")}
 		}
@@ -58,7 +59,7 @@ func (u userFunction) builtIn() function {
 		}
 		value, err := s.evaluate(u.output["value"])
 		if err != nil {
-			return nil, short.Errorf("the function '%s' of the template can not be evaluated: %s", u.name, message(err))
+			return nil, short.Errorf("the function '%s' of the template can not be evaluated: %s", u.name, fault.Message(err))
 		}
 		return value, nil
 	}}

@@ -29,8 +29,8 @@ func TestInterrupted(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var sent atomic.Int64
-		var w world
-		w = newWorld(t, func(r *http.Request, azure http.RoundTripper) (*http.Response, error) {
+		var w target
+		w = newTarget(t, func(r *http.Request, azure http.RoundTripper) (*http.Response, error) {
 			if r.Method != http.MethodDelete && w.said.has(probes[0].Name) && sent.Add(1) == 2 {
 				cancel()
 			}
@@ -61,7 +61,7 @@ func TestRemovalFails(t *testing.T) {
 	}{{1, 0}, {2, 0}, {100, 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			var n atomic.Int64
-			w := newWorld(t, when(func(r *http.Request, body string) bool {
+			w := newTarget(t, when(func(r *http.Request, body string) bool {
 				return ofRun(r, body) && n.Add(1) <= test.failures
 			}, refusing(http.StatusConflict, "ResourceGroupDeletionBlocked")), "date")
 			report := w.run(t)
@@ -75,9 +75,9 @@ func TestRemovalFails(t *testing.T) {
 	}
 }
 
-// crashed is a world in which a run was killed before it could remove its group.
-func crashed(t *testing.T, only string) world {
-	w := newWorld(t, straight, only)
+// crashed is a target in which a run was killed before it could remove its group.
+func crashed(t *testing.T, only string) target {
+	w := newTarget(t, straight, only)
 	w.options.Removing = func() (context.Context, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -141,7 +141,7 @@ func TestClean(t *testing.T) {
 
 // TestVaultsArePurged checks that no deleted key vault of the run keeps its name, and that one of another group stays, whatever its name.
 func TestVaultsArePurged(t *testing.T) {
-	w := newWorld(t, straight, "secret-absent")
+	w := newTarget(t, straight, "secret-absent")
 	other := azure.GroupID(w.options.Subscription, "theirs")
 	vault := other.Resource("Microsoft.KeyVault/vaults", "kazv"+w.options.Random+"theirs")
 	for _, r := range []azure.Request{
@@ -176,7 +176,7 @@ func TestForeignGroup(t *testing.T) {
 
 // TestBadInput checks what a run says of a wrong location and subscription, of missing rights and of used-up quotas.
 func TestBadInput(t *testing.T) {
-	w := newWorld(t, straight, "date")
+	w := newTarget(t, straight, "date")
 	w.options.Location = "nowhere"
 	if _, err := verify.Run(t.Context(), w.options); err == nil || !strings.Contains(err.Error(),
 		"--location nowhere: the subscription has no such") {
@@ -190,7 +190,7 @@ func TestBadInput(t *testing.T) {
 		t.Errorf("area: %v", err)
 	}
 	for code, status := range map[string]int{"AuthorizationFailed": http.StatusForbidden, "QuotaExceeded": http.StatusConflict} {
-		w := newWorld(t, when(to(http.MethodPut, "/routeTables/"), refusing(status, code)), "create-only", "route-count", "date")
+		w := newTarget(t, when(to(http.MethodPut, "/routeTables/"), refusing(status, code)), "create-only", "route-count", "date")
 		report := w.run(t)
 		if report.NotRun != 2 || report.Agree != 1 {
 			t.Errorf("%s: %d agree, %d not run: %+v", code, report.Agree, report.NotRun, report.Results)
@@ -206,7 +206,7 @@ func TestBadInput(t *testing.T) {
 
 // TestFixtureFails checks that probes whose fixture cannot be made are not run, and the others are.
 func TestFixtureFails(t *testing.T) {
-	w := newWorld(t, when(to(http.MethodPut, "/virtualMachines/shared-vm"), refusing(http.StatusConflict, "SkuNotAvailable")),
+	w := newTarget(t, when(to(http.MethodPut, "/virtualMachines/shared-vm"), refusing(http.StatusConflict, "SkuNotAvailable")),
 		"disk-attach", "disk-attached-twice", "disk-written-back")
 	report := w.run(t)
 	if report.NotRun != 2 || report.Agree != 1 || !strings.Contains(report.Results[0].Reason, "machine, which it needs") &&

@@ -276,7 +276,7 @@ func TestEachProbeSeesADifference(t *testing.T) {
 			if wrong[p.Name] == nil {
 				t.Fatal("no Azure makes this belief wrong: add one to lies")
 			}
-			w := newWorld(t, wrong[p.Name], p.Name)
+			w := newTarget(t, wrong[p.Name], p.Name)
 			report := w.run(t)
 			if r := report.Results[0]; r.Verdict != verify.Differs {
 				t.Errorf("%s: %s\n%q", r.Verdict, r.Reason, r.Seen)

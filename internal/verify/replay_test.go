@@ -15,7 +15,7 @@ import (
 // taped runs probes, writes a cassette, and reads it.
 func taped(t *testing.T, through way, only ...string) (string, []cassette.Exchange) {
 	t.Helper()
-	w := newWorld(t, through, only...)
+	w := newTarget(t, through, only...)
 	w.run(t)
 	var file bytes.Buffer
 	if err := cassette.Write(&file, w.options.Recorder.From(0)); err != nil {

@@ -8,7 +8,7 @@ import (
 
 // TestLocalAzureAgrees runs all probes: the local Azure has the beliefs of kaz.
 func TestLocalAzureAgrees(t *testing.T) {
-	w := newWorld(t, straight)
+	w := newTarget(t, straight)
 	report := w.run(t)
 	for _, r := range report.Results {
 		if r.Verdict != verify.Agrees {

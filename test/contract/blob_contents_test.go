@@ -21,7 +21,7 @@ import (
 	"kaz/internal/localazure/behaviour"
 )
 
-// The tests here are a part of what test/blobs checks with the SDK's own tests, for every change.
+// The tests here are a part of what test/storage checks with the SDK's own tests, for every change.
 
 // all is the container of the tests.
 func (a *blobs) all() *container.Client { return a.client.ServiceClient().NewContainerClient("leased") }

@@ -11,6 +11,7 @@ require (
 	github.com/Azure/azure-sdk-for-go/sdk/storage/internal v0.1.0 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/google/renameio/v2 v2.0.2 // indirect
+	github.com/miekg/dns v1.1.73 // indirect
 	github.com/pmezard/go-difflib v1.0.1-0.20181226105442-5d4384ee4fb2 // indirect
 	github.com/smallstep/pkcs7 v0.2.3 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect

@@ -51,15 +51,15 @@ type doer struct{ http.RoundTripper }
 
 func (d doer) Do(r *http.Request) (*http.Response, error) { return d.RoundTrip(r) }
 
-// world is a local Azure with a zone.
-type world struct {
+// azureZone is a local Azure with a zone.
+type azureZone struct {
 	*testkit.Azure
 	t *testing.T
 }
 
-func newWorld(t *testing.T) *world {
+func newAzureZone(t *testing.T) *azureZone {
 	t.Helper()
-	w := &world{testkit.NewAzure(t, core.Options{}, 0), t}
+	w := &azureZone{testkit.NewAzure(t, core.Options{}, 0), t}
 	w.Put(zone, map[string]any{"location": "global"})
 	return w
 }
@@ -73,19 +73,19 @@ type cluster struct {
 }
 
 // start starts a webhook on a loopback address, and an ExternalDNS that uses it.
-func (w *world) start(change func(c *externaldns.Config)) *cluster {
+func (w *azureZone) start(change func(c *externaldns.Config)) *cluster {
 	w.t.Helper()
 	return w.startAs("", change)
 }
 
 // startAs is start for a cluster that shares names.
-func (w *world) startAs(id string, change func(c *externaldns.Config)) *cluster {
+func (w *azureZone) startAs(id string, change func(c *externaldns.Config)) *cluster {
 	w.t.Helper()
 	return w.startWith(arm.Config{Endpoint: "http://127.0.0.1", Transport: doer{w.Transport()}}, testkit.Group, id, change)
 }
 
 // startOver is start with a local Azure that is served over TLS.
-func (w *world) startOver(info client.Info, group azure.ID) *cluster {
+func (w *azureZone) startOver(info client.Info, group azure.ID) *cluster {
 	w.t.Helper()
 	text, err := os.ReadFile(info.CAFile)
 	if err != nil {
@@ -103,7 +103,7 @@ func (w *world) startOver(info client.Info, group azure.ID) *cluster {
 	return w.startWith(config, group, "", func(c *externaldns.Config) { c.TXTWildcardReplacement = "any" })
 }
 
-func (w *world) startWith(way arm.Config, group azure.ID, id string, change func(c *externaldns.Config)) *cluster {
+func (w *azureZone) startWith(way arm.Config, group azure.ID, id string, change func(c *externaldns.Config)) *cluster {
 	w.t.Helper()
 	way.ThrottleWait = dns.ThrottleWait
 	client, err := arm.New(way)
@@ -180,7 +180,7 @@ func (c *cluster) settle(want ...*endpoint.Endpoint) {
 }
 
 // has compares the record sets of the zone, but for those that belong to Azure.
-func (w *world) has(want ...string) {
+func (w *azureZone) has(want ...string) {
 	w.t.Helper()
 	var got []string
 	docs, err := w.Client.Fresh().List(context.WithoutCancel(w.t.Context()), azure.Query{Scope: zone, Type: network.DNSZones + "/recordsets"})
@@ -212,7 +212,7 @@ const (
 
 // TestLife creates, changes and deletes records, and changes their type.
 func TestLife(t *testing.T) {
-	w := newWorld(t)
+	w := newAzureZone(t)
 	w.Put(zone.Child("A", "human"), map[string]any{"properties": map[string]any{"TTL": 60, "ARecords": []map[string]any{{"ipv4Address": "9.9.9.9"}}}})
 	const human = "human.example.com A 60 9.9.9.9"
 	c := w.start(nil)
@@ -252,7 +252,7 @@ func TestSettings(t *testing.T) {
 		}, []string{"a-app"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newAzureZone(t)
 			w.start(c.change).settle(c.want...)
 			for _, name := range c.names {
 				if _, ok := testkit.Read[network.RecordSet](w.Azure, zone.Child("TXT", name)); !ok {
@@ -272,7 +272,7 @@ func TestSettings(t *testing.T) {
 
 // TestFaults checks that ExternalDNS goes on after errors of Azure.
 func TestFaults(t *testing.T) {
-	w := newWorld(t)
+	w := newAzureZone(t)
 	c := w.start(nil)
 	c.want = []*endpoint.Endpoint{endpoint.NewEndpoint("app.example.com", typeA, "1.1.1.1")}
 	if err := w.SetFaults([]core.Fault{{Method: "PUT", Type: network.DNSZones + "/A", Fault: "error", Status: 429, RetryAfter: 30, Times: 1}}); err != nil {
@@ -285,7 +285,7 @@ func TestFaults(t *testing.T) {
 
 // TestShared has two clusters that share a name, with the owner id that both have by default. The second one had the name for itself.
 func TestShared(t *testing.T) {
-	w := newWorld(t)
+	w := newAzureZone(t)
 	const app = "app.example.com"
 	const claim = `"heritage=external-dns,external-dns/owner=default`
 	same := func(c *externaldns.Config) { c.TXTOwnerID = "default" }
@@ -323,7 +323,7 @@ func TestShared(t *testing.T) {
 
 // TestNewOwner has one of two clusters that share a name change its owner id. The TXT records of the other one stay.
 func TestNewOwner(t *testing.T) {
-	w := newWorld(t)
+	w := newAzureZone(t)
 	const app = "app.example.com"
 	owned := func(change func(c *externaldns.Config)) func(c *externaldns.Config) {
 		return func(c *externaldns.Config) {

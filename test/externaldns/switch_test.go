@@ -52,7 +52,7 @@ func TestSwitch(t *testing.T) {
 		endpoint.NewEndpoint("c.example.com", endpoint.RecordTypeCNAME, "lb.example.net"),
 		endpoint.NewEndpoint("*.w.example.com", typeA, "1.1.1.3"),
 	}
-	w := &world{t: t}
+	w := &azureZone{t: t}
 	old := w.builtin(t, info, "dns")
 	old.settle(records...)
 	hook := w.startOver(info, group)
@@ -81,7 +81,7 @@ func rest(t *testing.T, what string, c *cluster, want []*endpoint.Endpoint) {
 }
 
 // builtin returns an ExternalDNS with its own provider for Azure.
-func (w *world) builtin(t *testing.T, info client.Info, group string) *cluster {
+func (w *azureZone) builtin(t *testing.T, info client.Info, group string) *cluster {
 	t.Helper()
 	config := externaldns.NewConfig()
 	config.AzureConfigFile = filepath.Join(t.TempDir(), "azure.json")

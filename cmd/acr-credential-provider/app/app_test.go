@@ -60,8 +60,8 @@ const (
 	certified  = "aaaaaaaa-0000-0000-0000-000000000006"
 )
 
-// world is a local Azure with role enforcement and a registry.
-type world struct {
+// registryAzure is a local Azure with role enforcement and a registry.
+type registryAzure struct {
 	*testing.T
 	azure  *server.Server
 	info   client.Info
@@ -70,9 +70,9 @@ type world struct {
 	client *http.Transport
 }
 
-func newWorld(t *testing.T) *world {
+func newRegistryAzure(t *testing.T) *registryAzure {
 	t.Helper()
-	w := &world{T: t, key: newKey(t)}
+	w := &registryAzure{T: t, key: newKey(t)}
 	cert, pair := newCertificate(t)
 	w.certPE = w.file("pair.pem", pair)
 	identities := fmt.Sprintf(`
@@ -109,8 +109,8 @@ issuers:
 	return w
 }
 
-// transport resolves Azure's public hosts to this world.
-func (w *world) transport() *http.Transport {
+// transport resolves Azure's public hosts to this registry Azure.
+func (w *registryAzure) transport() *http.Transport {
 	w.Helper()
 	text, err := os.ReadFile(w.info.CAFile)
 	if err != nil {
@@ -127,7 +127,7 @@ func (w *world) transport() *http.Transport {
 	return transport
 }
 
-func (w *world) addRegistries(region string, names ...string) {
+func (w *registryAzure) addRegistries(region string, names ...string) {
 	w.Helper()
 	client, err := w.azure.Client()
 	if err != nil {
@@ -148,7 +148,7 @@ func (w *world) addRegistries(region string, names ...string) {
 	}
 }
 
-func (w *world) file(name, text string) string {
+func (w *registryAzure) file(name, text string) string {
 	w.Helper()
 	file := filepath.Join(w.TempDir(), name)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -158,7 +158,7 @@ func (w *world) file(name, text string) string {
 }
 
 // token returns a token of a service account.
-func (w *world) token(subject string) string {
+func (w *registryAzure) token(subject string) string {
 	w.Helper()
 	var parts []string
 	for _, part := range []any{
@@ -214,7 +214,7 @@ type ran struct {
 }
 
 // start runs the program like a kubelet.
-func (w *world) start(request map[string]any, config string, args ...string) ran {
+func (w *registryAzure) start(request map[string]any, config string, args ...string) ran {
 	w.Helper()
 	text, err := json.Marshal(request)
 	if err != nil {
@@ -223,7 +223,7 @@ func (w *world) start(request map[string]any, config string, args ...string) ran
 	return w.startWith(string(text), config, args...)
 }
 
-func (w *world) startWith(stdin, config string, args ...string) ran {
+func (w *registryAzure) startWith(stdin, config string, args ...string) ran {
 	w.Helper()
 	command := exec.CommandContext(w.Context(), os.Args[0], append([]string{w.file("azure.json", config)}, args...)...)
 	command.Env = []string{
@@ -285,7 +285,7 @@ func (r response) login(host string) (authn.AuthConfig, bool) {
 	return authn.AuthConfig{}, false
 }
 
-func (w *world) push(image, user, password string) (v1.Hash, error) {
+func (w *registryAzure) push(image, user, password string) (v1.Hash, error) {
 	w.Helper()
 	const size, layers = 1000, 3
 	made, err := random.Image(size, layers)
@@ -300,7 +300,7 @@ func (w *world) push(image, user, password string) (v1.Hash, error) {
 }
 
 // pull reads an image with all its layers.
-func (w *world) pull(image string, as authn.AuthConfig) (v1.Hash, error) {
+func (w *registryAzure) pull(image string, as authn.AuthConfig) (v1.Hash, error) {
 	w.Helper()
 	found, err := remote.Image(w.reference(image), w.options(as)...)
 	if err != nil {
@@ -324,7 +324,7 @@ func (w *world) pull(image string, as authn.AuthConfig) (v1.Hash, error) {
 	return found.Digest()
 }
 
-func (w *world) reference(image string) name.Reference {
+func (w *registryAzure) reference(image string) name.Reference {
 	w.Helper()
 	r, err := name.ParseReference(image)
 	if err != nil {
@@ -333,13 +333,13 @@ func (w *world) reference(image string) name.Reference {
 	return r
 }
 
-func (w *world) options(as authn.AuthConfig) []remote.Option {
+func (w *registryAzure) options(as authn.AuthConfig) []remote.Option {
 	return []remote.Option{remote.WithTransport(w.client), remote.WithContext(w.Context()), remote.WithAuth(authn.FromConfig(as))}
 }
 
 // TestPull pulls an image with the returned login, for every kind of identity.
 func TestPull(t *testing.T) {
-	w := newWorld(t)
+	w := newRegistryAzure(t)
 	const image = "images.azurecr.io/team/app:1"
 	digest, err := w.push(image, pusher, "push-secret")
 	if err != nil {
@@ -423,7 +423,7 @@ func TestPull(t *testing.T) {
 // TestRefused checks that errors go to standard error, without secrets, and that standard output
 // stays empty.
 func TestRefused(t *testing.T) {
-	w := newWorld(t)
+	w := newRegistryAzure(t)
 	const image = "images.azurecr.io/app:1"
 	managed := `{"useManagedIdentityExtension":true}`
 	token := w.token("system:serviceaccount:default:other")
@@ -491,7 +491,7 @@ func TestRefused(t *testing.T) {
 
 // TestOtherRegistries checks that registries outside Azure get an empty response.
 func TestOtherRegistries(t *testing.T) {
-	w := newWorld(t)
+	w := newRegistryAzure(t)
 	for _, image := range []string{"docker.io/library/nginx", "images.azurecr.io.example.com/app", "example.com/images.azurecr.io/app"} {
 		ran := w.start(request(image), `{"useManagedIdentityExtension":true}`)
 		if got := ran.response(t); got.Auth != nil || got.CacheDuration != "0s" || strings.Contains(ran.stdout, "auth") {
@@ -502,7 +502,7 @@ func TestOtherRegistries(t *testing.T) {
 
 // TestPrincipal checks that the login of a service principal covers the registries of all clouds.
 func TestPrincipal(t *testing.T) {
-	w := newWorld(t)
+	w := newRegistryAzure(t)
 	ran := w.start(request("images.azurecr.io/app"), `{"aadClientId":"`+puller+`","aadClientSecret":"pull-secret"}`)
 	var hosts []string
 	for host := range ran.response(t).Auth {
@@ -532,7 +532,7 @@ func TestVersionAndHelp(t *testing.T) {
 // TestIdentityBinding uses an API server that exchanges tokens of service accounts for tokens of
 // Entra ID.
 func TestIdentityBinding(t *testing.T) {
-	w := newWorld(t)
+	w := newRegistryAzure(t)
 	const image = "images.azurecr.io/app:1"
 	digest, err := w.push(image, pusher, "push-secret")
 	if err != nil {
@@ -583,7 +583,7 @@ func TestIdentityBinding(t *testing.T) {
 
 // TestVerbose checks that -v=4 logs decisions to standard error, without secrets.
 func TestVerbose(t *testing.T) {
-	w := newWorld(t)
+	w := newRegistryAzure(t)
 	ran := w.start(request("images.azurecr.io/app"), `{"useManagedIdentityExtension":true}`, "-v=4", "--registry-mirror=nonsense")
 	ran.response(t)
 	for _, s := range []string{"host=images.azurecr.io", "managed identity", "nonsense"} {

@@ -66,7 +66,7 @@ func TestMemory(t *testing.T) {
 		t.Skip("the race detector takes several times the memory")
 	}
 	const volumes = 5000
-	w := newWorld(t)
+	w := newDriverSite(t)
 	for i := range volumes {
 		name := fmt.Sprintf("pvc-%08d-0000-4000-8000-000000000000", i)
 		handle := string(w.group.Resource(compute.Disks, name))
@@ -179,7 +179,7 @@ func TestKilledController(t *testing.T) {
 	}
 }
 
-func (w *world) disksOf(from azure.Reader, machine azure.ID) []compute.DataDisk {
+func (w *driverSite) disksOf(from azure.Reader, machine azure.ID) []compute.DataDisk {
 	w.t.Helper()
 	doc, err := from.Get(w.t.Context(), machine)
 	if err != nil {
@@ -199,7 +199,7 @@ func writer() *csispec.VolumeCapability {
 	}
 }
 
-func (w *world) create(c csispec.ControllerClient, name string) (id string) {
+func (w *driverSite) create(c csispec.ControllerClient, name string) (id string) {
 	w.t.Helper()
 	made, err := c.CreateVolume(w.t.Context(), &csispec.CreateVolumeRequest{Name: name, VolumeCapabilities: []*csispec.VolumeCapability{writer()}})
 	if err != nil {
@@ -208,7 +208,7 @@ func (w *world) create(c csispec.ControllerClient, name string) (id string) {
 	return made.GetVolume().GetVolumeId()
 }
 
-func (w *world) publish(c csispec.ControllerClient, id string) (lun string, err error) {
+func (w *driverSite) publish(c csispec.ControllerClient, id string) (lun string, err error) {
 	answer, err := c.ControllerPublishVolume(w.t.Context(), &csispec.ControllerPublishVolumeRequest{VolumeId: id, NodeId: nodeName,
 		VolumeCapability: writer(), VolumeContext: map[string]string{"requestedsizegib": "1"}})
 	return answer.GetPublishContext()["LUN"], err

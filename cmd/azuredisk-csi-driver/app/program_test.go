@@ -54,8 +54,8 @@ func TestMain(m *testing.M) {
 
 const nodeName = "nodes0-000000"
 
-// world is a local Azure with access control, served over TLS, and an API server with one Node.
-type world struct {
+// driverSite is a local Azure with access control, served over TLS, and an API server with one Node.
+type driverSite struct {
 	t          *testing.T
 	azure      *server.Server
 	dir        string
@@ -71,13 +71,13 @@ const (
 	driverSecret = "driver-secret"
 )
 
-// newWorld starts a local Azure in which the driver signs in as a contributor.
-func newWorld(t *testing.T) *world { return newWorldWith(t, "off") }
+// newDriverSite starts a local Azure in which the driver signs in as a contributor.
+func newDriverSite(t *testing.T) *driverSite { return newWorldWith(t, "off") }
 
-// newWorldWith is newWorld with a latency of the local Azure.
-func newWorldWith(t *testing.T, latency string) *world {
+// newWorldWith is newDriverSite with a latency of the local Azure.
+func newWorldWith(t *testing.T, latency string) *driverSite {
 	t.Helper()
-	w := &world{t: t, dir: t.TempDir(), objects: map[string][]any{}}
+	w := &driverSite{t: t, dir: t.TempDir(), objects: map[string][]any{}}
 	identities := w.file("identities.yaml", fmt.Sprintf(`
 applications:
 - {clientId: %s, secrets: [%s], roleAssignments: [{role: Contributor}]}
@@ -111,7 +111,7 @@ applications:
 	return w
 }
 
-func (w *world) file(name, text string) string {
+func (w *driverSite) file(name, text string) string {
 	w.t.Helper()
 	path := filepath.Join(w.dir, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -120,7 +120,7 @@ func (w *world) file(name, text string) string {
 	return path
 }
 
-func (w *world) json(name string, content any) string {
+func (w *driverSite) json(name string, content any) string {
 	w.t.Helper()
 	text, err := json.Marshal(content)
 	if err != nil {
@@ -130,7 +130,7 @@ func (w *world) json(name string, content any) string {
 }
 
 // kubeconfigOf returns the path of a kubeconfig for an API server.
-func (w *world) kubeconfigOf(url string) string {
+func (w *driverSite) kubeconfigOf(url string) string {
 	w.t.Helper()
 	return w.json("kubeconfig", map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "c",
@@ -141,7 +141,7 @@ func (w *world) kubeconfigOf(url string) string {
 }
 
 // startAPIServer serves one Node and the objects of the test, and returns a kubeconfig.
-func (w *world) startAPIServer(machine azure.ID) string {
+func (w *driverSite) startAPIServer(machine azure.ID) string {
 	w.t.Helper()
 	provider, err := nodes.ProviderID(machine)
 	if err != nil {
@@ -184,14 +184,14 @@ func (w *world) startAPIServer(machine azure.ID) string {
 var soon = backoff.Config{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond}
 
 // start runs the program until the test ends, and returns a connection to its socket and the way to end it.
-func (w *world) start(args ...string) (*grpc.ClientConn, func() error) {
+func (w *driverSite) start(args ...string) (*grpc.ClientConn, func() error) {
 	w.t.Helper()
 	connection, _, stop := w.startProcess(args...)
 	return connection, stop
 }
 
 // startProcess is start that also returns the process.
-func (w *world) startProcess(args ...string) (*grpc.ClientConn, *os.Process, func() error) {
+func (w *driverSite) startProcess(args ...string) (*grpc.ClientConn, *os.Process, func() error) {
 	w.t.Helper()
 	w.programs++
 	socket := filepath.Join(w.dir, fmt.Sprintf("csi%d.sock", w.programs))
@@ -291,7 +291,7 @@ func get(t *testing.T, url string) (int, string) {
 // TestProgram drives the controller in a process of its own over its socket: a volume's whole life, and what the program
 // tells of itself.
 func TestProgram(t *testing.T) {
-	w := newWorld(t)
+	w := newDriverSite(t)
 	address := freeAddress(t)
 	connection, stop := w.start("--mode=controller", "--metrics-address="+address, "--profiling")
 	identity, controller := csispec.NewIdentityClient(connection), csispec.NewControllerClient(connection)
@@ -338,7 +338,7 @@ func ours(metrics string) string {
 }
 
 // liveOfAVolume creates a volume, attaches it to the node's machine, detaches and deletes it.
-func (w *world) liveOfAVolume(controller csispec.ControllerClient) {
+func (w *driverSite) liveOfAVolume(controller csispec.ControllerClient) {
 	t := w.t
 	t.Helper()
 	capability := writer()
@@ -384,7 +384,7 @@ func (w *world) liveOfAVolume(controller csispec.ControllerClient) {
 
 // TestProgramThatCannotSignIn checks that the driver serves and says that it is not ready.
 func TestProgramThatCannotSignIn(t *testing.T) {
-	w := newWorld(t)
+	w := newDriverSite(t)
 	var config map[string]any
 	text, err := os.ReadFile(w.config)
 	if err == nil {
@@ -420,7 +420,7 @@ func TestControllerWithoutAPIServer(t *testing.T) {
 	defer silent.Close()
 	for name, address := range map[string]string{"refuses connections": freeAddress(t), "does not answer": silent.Addr().String()} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newDriverSite(t)
 			w.kubeconfig = w.kubeconfigOf("http://" + address)
 			began := time.Now()
 			connection, stop := w.start("--mode=controller")
@@ -466,7 +466,7 @@ const attacherTimeout = 15 * time.Second
 
 // TestNodeProgram checks that the node service needs neither a cloud configuration nor Azure to serve.
 func TestNodeProgram(t *testing.T) {
-	w := newWorld(t)
+	w := newDriverSite(t)
 	w.config = filepath.Join(w.dir, "none.json")
 	connection, stop := w.start("--mode=node", "--nodeid="+nodeName, "--volume-attach-limit=7", "--support-zone=false")
 	awaitReady(t, csispec.NewIdentityClient(connection))

@@ -88,6 +88,8 @@ func serverFlags(command *cobra.Command, o *server.Options) {
 		"IP:PORT to serve file shares over SMB at, which needs root and Samba (default none)")
 	f.StringVar(&o.NFSAddress, "nfs-address", "",
 		"IP:PORT to serve file shares over NFS 4.1 at, which needs root and nfs-ganesha (default none)")
+	f.StringVar(&o.DevelopmentStorage, "development-storage", "",
+		"IP:PORT of blobs for clients of storage emulators, such as 127.0.0.1:10000; queues and tables have the next ports (default none)")
 	f.StringVar(&o.CAFile, "ca-file", "",
 		"file of the certificate authority for clients, created with its key beside it if missing (default a temporary file)")
 	f.StringVar(&o.Subscription, "subscription", "", "id of the subscription (default 00000000-0000-0000-0000-000000000001)")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -118,20 +117,11 @@ func statusOf(err error) cli.ExitCode {
 
 // full reports whether Azure had no room, or a quota was used up.
 func full(err error) bool {
+	kinds := []azure.Kind{azure.KindOf(err)}
 	if failed, ok := errors.AsType[*failure.Error](err); ok {
-		return slices.ContainsFunc(failed.Failures, func(f failure.Resource) bool { return roomless(f.Code, f.Message) })
+		for _, f := range failed.Failures {
+			kinds = append(kinds, f.Kind())
+		}
 	}
-	fault, ok := errors.AsType[*azure.Error](err)
-	return ok && roomless(fault.Code, fault.Message)
-}
-
-func roomless(code, message string) bool {
-	switch code {
-	case "AllocationFailed", "ZonalAllocationFailed", "OverconstrainedAllocationRequest", "OverconstrainedZonalAllocationRequest",
-		"SkuNotAvailable", "QuotaExceeded", "PublicIPCountLimitReached":
-		return true
-	case "OperationNotAllowed":
-		return strings.Contains(strings.ToLower(message), "quota")
-	}
-	return false
+	return slices.Contains(kinds, azure.Capacity) || slices.Contains(kinds, azure.Quota)
 }

@@ -28,7 +28,7 @@ func BenchmarkServices(b *testing.B) {
 
 func measureServices(t *testing.T, b *testing.B, services int) {
 	const full = 10 * time.Minute // until Azure's counts of requests are full again
-	w := newWorld(t, core.Options{Latency: 1, Throttle: true, Seed: 3}, 3)
+	w := newServiceCluster(t, core.Options{Latency: 1, Throttle: true, Seed: 3}, 3)
 	w.start(config())
 	w.create(w.newService("first", 80))
 	w.served("first")

@@ -19,7 +19,7 @@ import (
 )
 
 // refusedWrites are the writes that Azure refused because it was busy, of resources of a type.
-func (w *world) refusedWrites(fullType string) (all []testkit.Request) {
+func (w *serviceCluster) refusedWrites(fullType string) (all []testkit.Request) {
 	w.t.Helper()
 	_, segment, _ := strings.Cut(fullType, "/")
 	for _, r := range w.Requests() {
@@ -31,7 +31,7 @@ func (w *world) refusedWrites(fullType string) (all []testkit.Request) {
 }
 
 // reportedFailures are the events of failures that a Service got.
-func (w *world) reportedFailures(name string) []string {
+func (w *serviceCluster) reportedFailures(name string) []string {
 	return slices.DeleteFunc(w.events.list(name), func(line string) bool {
 		reason, _, _ := strings.Cut(line, ":")
 		return !strings.HasSuffix(reason, "Failed")
@@ -40,7 +40,7 @@ func (w *world) reportedFailures(name string) []string {
 
 // keepBusy makes Azure refuse writes, as it does while it is busy with a scale set, until the returned
 // function is called.
-func (w *world) keepBusy(fullType, name string) (done func()) {
+func (w *serviceCluster) keepBusy(fullType, name string) (done func()) {
 	w.t.Helper()
 	set := func(faults ...core.Fault) {
 		if err := w.SetFaults(faults); err != nil {
@@ -61,7 +61,7 @@ func TestServicesStandBackWhileTheScaleSetIsWritten(t *testing.T) {
 	for i, latency := range []float64{1, 1, 1, 4} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: latency, Seed: uint64(i)}, 3)
+				w := newServiceCluster(t, core.Options{Latency: latency, Seed: uint64(i)}, 3)
 				w.start(config())
 				names := w.createMany(20)
 				w.until("the scale set is being written", func() bool {
@@ -97,7 +97,7 @@ func TestServicesStandBackWhileTheScaleSetIsWritten(t *testing.T) {
 // waits, and is served soon after. A wait of less than a minute causes no event.
 func TestScaleSetUpgradedByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 0.4, Seed: 2}, 3)
+		w := newServiceCluster(t, core.Options{Latency: 0.4, Seed: 2}, 3)
 		w.start(config())
 		w.create(w.newService("old", 80))
 		w.create(w.newService("leaver", 80))
@@ -144,7 +144,7 @@ func TestScaleSetUpgradedByHand(t *testing.T) {
 func TestAzureIsBusyForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const long, many = 20 * time.Minute, 10
-		w := newWorld(t, core.Options{Latency: 1, Seed: 2}, 3)
+		w := newServiceCluster(t, core.Options{Latency: 1, Seed: 2}, 3)
 		w.start(config())
 		w.create(w.newService("old", 80))
 		w.served("old")
@@ -193,7 +193,7 @@ func TestAzureIsBusyForLong(t *testing.T) {
 // The Services of one load balancer do not wait for the Services of another, though they come together.
 func TestABusyLoadBalancerDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Seed: 2}, 3)
+		w := newServiceCluster(t, core.Options{Latency: 1, Seed: 2}, 3)
 		w.start(config())
 		w.create(w.newService("outside", 80))
 		w.create(w.newService("neighbour", 80))
@@ -234,7 +234,7 @@ func TestMachinesWaitToComeIn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1, Seed: 2}, 3)
+				w := newServiceCluster(t, core.Options{Latency: 1, Seed: 2}, 3)
 				w.start(config())
 				names := w.createMany(3)
 				w.allServed(names)
@@ -263,7 +263,7 @@ func TestMachinesWaitToComeIn(t *testing.T) {
 // first, and that this is the only event.
 func TestARepairWaitsForAzure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Seed: 2}, 3)
+		w := newServiceCluster(t, core.Options{Latency: 1, Seed: 2}, 3)
 		c := config()
 		c.RepairPeriod = 30 * time.Minute
 		w.start(c)

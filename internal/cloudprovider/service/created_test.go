@@ -26,7 +26,7 @@ func TestACreationThatDropsPoolAddresses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{}, 2)
+				w := newServiceCluster(t, core.Options{}, 2)
 				c := config()
 				c.LoadBalancer.PoolByIP = true
 				if err := w.SetFaults(test.faults); err != nil {

@@ -32,7 +32,7 @@ func TestAllowedSourcesAreReported(t *testing.T) {
 	for reason, make := range odd {
 		t.Run(reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{}, 1)
+				w := newServiceCluster(t, core.Options{}, 1)
 				w.start(config())
 				fresh := w.newService("fresh", 80)
 				make(fresh)
@@ -58,7 +58,7 @@ func TestAllowedSourcesAreReported(t *testing.T) {
 func TestNodesChangeWhileServicesComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const nodes = 6
-		w := newWorld(t, core.Options{Latency: 1}, nodes)
+		w := newServiceCluster(t, core.Options{Latency: 1}, nodes)
 		w.start(config())
 		var names []string
 		for i := range 3 * nodes {
@@ -83,7 +83,7 @@ func TestNodesChangeWhileServicesComeAndGo(t *testing.T) {
 // D19. A node that was excluded and deleted, and comes back under its name, is a node like others.
 func TestANodeComesBackUnderItsName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 3)
+		w := newServiceCluster(t, core.Options{}, 3)
 		w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -117,7 +117,7 @@ func TestANodeComesBackUnderItsName(t *testing.T) {
 // after a restart is a deletion.
 func TestADeletionAfterARestartLeavesTheNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 4)
+		w := newServiceCluster(t, core.Options{}, 4)
 		c := several()
 		for i := range c.LoadBalancer.Balancers {
 			c.LoadBalancer.Balancers[i].PrimaryVMSet = fmt.Sprint("set", i) // nodes are spread by number
@@ -149,7 +149,7 @@ func TestADeletionAfterARestartLeavesTheNodes(t *testing.T) {
 // has stays. An endpoint without a node does not count. A write that fails is repeated.
 func TestEndpointsInSeveralSlices(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 3)
+		w := newServiceCluster(t, core.Options{}, 3)
 		w.start(several())
 		web := w.newService("web", 80)
 		web.Spec.ExternalTrafficPolicy, web.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyLocal, 32000
@@ -203,7 +203,7 @@ func TestEndpointsInSeveralSlices(t *testing.T) {
 }
 
 // poolsByNode says at which load balancer each node's address is.
-func (w *world) poolsByNode() map[string]string {
+func (w *serviceCluster) poolsByNode() map[string]string {
 	w.t.Helper()
 	at := map[string]string{}
 	for _, lb := range testkit.List[network.LoadBalancer](w.Azure, testkit.Group, network.LoadBalancers) {

@@ -16,17 +16,17 @@ import (
 // nodes' addresses. That ends at once when the range is corrected or its Service is deleted. It does not matter
 // whether another Service at the nodes is refused.
 func TestADenialEndsAtOnce(t *testing.T) {
-	for name, ends := range map[string]func(*world){
-		"mended": func(w *world) { w.change("a", annotated("allowed-ip-ranges", "10.9.0.0/16")) },
-		"gone":   func(w *world) { w.remove("a") },
-		"mended beside one that is refused": func(w *world) {
+	for name, ends := range map[string]func(*serviceCluster){
+		"mended": func(w *serviceCluster) { w.change("a", annotated("allowed-ip-ranges", "10.9.0.0/16")) },
+		"gone":   func(w *serviceCluster) { w.remove("a") },
+		"mended beside one that is refused": func(w *serviceCluster) {
 			w.change("b", annotated("load-balancer-tcp-idle-timeout", "soon"))
 			w.change("a", annotated("allowed-ip-ranges", "10.9.0.0/16"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1}, 2)
+				w := newServiceCluster(t, core.Options{Latency: 1}, 2)
 				w.start(config())
 				denied := func() (rules []string) {
 					for _, g := range testkit.List[network.SecurityGroup](w.Azure, testkit.Group, network.SecurityGroups) {
@@ -98,7 +98,7 @@ func TestAWarningIsReportedOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1}, 1)
+				w := newServiceCluster(t, core.Options{Latency: 1}, 1)
 				w.DualStack()
 				config := config()
 				config.RepairPeriod = 30 * time.Minute
@@ -126,7 +126,7 @@ func TestAWarningIsReportedOnce(t *testing.T) {
 // reported once, too, also after comparisons.
 func TestAddressOfAnotherServiceIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 1)
+		w := newServiceCluster(t, core.Options{Latency: 1}, 1)
 		config := config()
 		config.RepairPeriod = 30 * time.Minute
 		w.start(config)

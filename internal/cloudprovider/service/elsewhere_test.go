@@ -200,7 +200,7 @@ func TestWhatIsRememberedIsPutBack(t *testing.T) {
 }
 
 // remembers checks how much kaz has noted in a Service.
-func (w *world) remembers(name string, want int) {
+func (w *serviceCluster) remembers(name string, want int) {
 	w.t.Helper()
 	if got := w.get(name).Status.Conditions; len(got) != want {
 		w.t.Errorf("noted in %s: %v, want %d notes", name, got, want)
@@ -213,7 +213,7 @@ func TestWhatIsLeftElsewhereIsNotForgotten(t *testing.T) {
 	for _, busy := range []int{1, 2, 5} {
 		t.Run(fmt.Sprint(busy), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1}, 2)
+				w := newServiceCluster(t, core.Options{Latency: 1}, 2)
 				err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet,
 					[]string{"public IP far in the resource group far"})
 				if err != nil {
@@ -264,7 +264,7 @@ func TestAnAddressThatAnotherLeaderStillMakes(t *testing.T) {
 }
 
 func anotherLeaderMakesOne(t *testing.T, neighbours bool) {
-	w := newWorld(t, core.Options{Latency: 1}, 2)
+	w := newServiceCluster(t, core.Options{Latency: 1}, 2)
 	err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet, []string{"public IP far in the resource group far"})
 	if err != nil {
 		t.Fatal(err)

@@ -60,7 +60,7 @@ func TestExamples(t *testing.T) {
 }
 
 func playExample(t *testing.T, example testkit.Example) (then []string) {
-	w := newWorld(t, core.Options{Seed: 1}, 2)
+	w := newServiceCluster(t, core.Options{Seed: 1}, 2)
 	if err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet, example.Given); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func playExample(t *testing.T, example testkit.Example) (then []string) {
 }
 
 // completed is a Service of a manifest as an API server stores it.
-func (w *world) completed(s *corev1.Service) *corev1.Service {
+func (w *serviceCluster) completed(s *corev1.Service) *corev1.Service {
 	w.uids++
 	s = s.DeepCopy()
 	s.UID = types.UID(fmt.Sprintf("3d2c1b0a-1111-2222-3333-%012x", w.uids<<4))

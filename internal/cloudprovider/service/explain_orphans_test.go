@@ -14,7 +14,7 @@ import (
 )
 
 // leave has Services served and then vanish while no controller runs.
-func (w *world) leave(names ...string) {
+func (w *serviceCluster) leave(names ...string) {
 	w.t.Helper()
 	stop := w.start(config())
 	for _, name := range names { // one after another, so that each has the same address in every run
@@ -28,7 +28,7 @@ func (w *world) leave(names ...string) {
 	}
 }
 
-func (w *world) explainAll() explain.Explanation {
+func (w *serviceCluster) explainAll() explain.Explanation {
 	w.t.Helper()
 	e, err := w.look().ExplainAll(w.t.Context())
 	if err != nil {
@@ -108,7 +108,7 @@ func TestExplanationsOfLeftoversAgreeWithDriftRepair(t *testing.T) {
 // because they are removed.
 func TestExplanationOfRulesThatLeadNowhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		w.addRule(rulesToNowhere)
 		e := w.explainAll()
 		if len(e.Steps) != 1 || len(e.Leftovers) != 1 || !strings.Contains(e.String(), "security rules that lead nowhere") {

@@ -36,9 +36,9 @@ const repairPeriod = 30 * time.Minute
 
 const idle = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-timeout"
 
-func (w *world) look() *explain.Inspector { return w.lookWith(config()) }
+func (w *serviceCluster) look() *explain.Inspector { return w.lookWith(config()) }
 
-func (w *world) lookWith(c service.Config) *explain.Inspector {
+func (w *serviceCluster) lookWith(c service.Config) *explain.Inspector {
 	w.t.Helper()
 	look, err := explain.NewInspector(w.t.Context(), inspectorOf(c), w.Client.Fresh(), w.client)
 	if err != nil {
@@ -47,12 +47,12 @@ func (w *world) lookWith(c service.Config) *explain.Inspector {
 	return look
 }
 
-func (w *world) explain(name string) explain.Explanation {
+func (w *serviceCluster) explain(name string) explain.Explanation {
 	w.t.Helper()
 	return w.explainWith(config(), name)
 }
 
-func (w *world) explainWith(c service.Config, name string) explain.Explanation {
+func (w *serviceCluster) explainWith(c service.Config, name string) explain.Explanation {
 	w.t.Helper()
 	e, err := w.lookWith(c).Explain(w.t.Context(), corev1.NamespaceDefault, name)
 	if err != nil {
@@ -67,7 +67,7 @@ func TestExplanations(t *testing.T) {
 	const file = "testdata/explain.txtar"
 	var got txtar.Archive
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Seed: 1}, 2)
+		w := newServiceCluster(t, core.Options{Seed: 1}, 2)
 		tell := func(name string, e explain.Explanation) {
 			got.Files = append(got.Files, txtar.File{Name: name, Data: []byte(printed(t, name, e))})
 		}
@@ -155,7 +155,7 @@ func TestExplanationsAgreeWithTheController(t *testing.T) {
 		}
 		t.Run(scenario.Name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{}, 2)
+				w := newServiceCluster(t, core.Options{}, 2)
 				c := config()
 				if scenario.Config != nil {
 					scenario.Config(&c.LoadBalancer)
@@ -188,7 +188,7 @@ func TestExplanationsAgreeWithTheController(t *testing.T) {
 // What a user changed by hand is found, in Azure and in Kubernetes.
 func TestExplanationOfDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newServiceCluster(t, core.Options{}, 2)
 		stop := w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -221,7 +221,7 @@ func TestExplanationOfDrift(t *testing.T) {
 
 func TestExplanationsThatCannotBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		w.create(w.newService("inside", 80))
 		w.change("inside", func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeClusterIP })
 		w.create(w.newService("others", 80))
@@ -249,7 +249,7 @@ func TestTheControllerLogsWhatIsExplained(t *testing.T) {
 	defer slog.SetDefault(slog.Default())
 	slog.SetDefault(slog.New(slog.NewJSONHandler(&log, nil)))
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newServiceCluster(t, core.Options{}, 2)
 		stop := w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -299,7 +299,7 @@ func TestTheControllerLogsWhatIsExplained(t *testing.T) {
 // A dry run reports what would be done, reports again when that changes, and writes nothing.
 func TestDryRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newServiceCluster(t, core.Options{}, 2)
 		w.create(w.newService("web", 80))
 		w.create(w.newService("api", 443))
 		w.client.ClearActions()
@@ -335,7 +335,7 @@ func TestDryRun(t *testing.T) {
 
 // dryRun runs a dry run until the test ends. The returned function waits until the dry run has nothing
 // more to report, and returns its report.
-func (w *world) dryRun(c service.Config) func() []explain.Explanation {
+func (w *serviceCluster) dryRun(c service.Config) func() []explain.Explanation {
 	w.t.Helper()
 	c.RepairPeriod = repairPeriod
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.t.Context()))
@@ -382,7 +382,7 @@ func (r *records) Handle(_ context.Context, line slog.Record) error {
 // have their addresses.
 func TestDryRunLogsWhatWaitsForAddresses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Seed: 1}, 2)
+		w := newServiceCluster(t, core.Options{Seed: 1}, 2)
 		stop := w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -410,7 +410,7 @@ func TestDryRunLogsWhatWaitsForAddresses(t *testing.T) {
 // A failed dry run is repeated when Azure answers, before everything is compared the next time.
 func TestADryRunThatFailsIsMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		w.create(w.newService("web", 80))
 		if err := w.SetFaults([]core.Fault{{Method: "GET", Type: network.LoadBalancers, Fault: core.FaultError, Status: 403,
 			Code: "AuthorizationFailed"}}); err != nil {

@@ -19,7 +19,7 @@ import (
 // not failed any more.
 func TestWhatFailedBehindWhatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		subnet := testkit.VNet.Child("subnets", "nodes")
 		w.fail(subnet, network.Subnets)
 		w.fail(testkit.SecurityGroup, network.SecurityGroups)
@@ -43,7 +43,7 @@ func TestWhatFailedBehindWhatFailed(t *testing.T) {
 // failed, before anything is asked of a load balancer.
 func TestWhatFailedBehindASubnet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		w.fail(testkit.SecurityGroup, network.SecurityGroups)
 		w.start(config())
 		linked := w.newService("linked", 80)
@@ -57,7 +57,7 @@ func TestWhatFailedBehindASubnet(t *testing.T) {
 // balancer.
 func TestALoadBalancerThatFailedBehindAPrivateLinkService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t,
+		w := newServiceCluster(t,
 			core.Options{Faults: []core.Fault{{Method: "PUT", Type: network.LoadBalancers, Times: 1,
 				Fault: core.FaultOperation, Code: "InternalServerError"}}}, 1)
 		w.start(config())
@@ -72,7 +72,7 @@ func TestALoadBalancerThatFailedBehindAPrivateLinkService(t *testing.T) {
 // Nothing else that the Service asks for has to do with the subnet.
 func TestASubnetThatFailedInTheNetworkOfAPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		w.fail(testkit.VNet.Child("subnets", "nodes"), network.Subnets)
 		c := config()
 		c.LoadBalancer.PoolByIP = true
@@ -83,7 +83,7 @@ func TestASubnetThatFailedInTheNetworkOfAPool(t *testing.T) {
 }
 
 // fail leaves a resource as a write that Azure began and did not finish.
-func (w *world) fail(id azure.ID, fullType string) {
+func (w *serviceCluster) fail(id azure.ID, fullType string) {
 	w.t.Helper()
 	client := w.OtherClient()
 	doc, err := client.Get(w.t.Context(), id)
@@ -102,7 +102,7 @@ func (w *world) fail(id azure.ID, fullType string) {
 // A document that Azure left failed, and that was written again, is not read with each later commit.
 func TestARetriedWriteIsNotReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")

@@ -57,7 +57,7 @@ func disturbed(t *testing.T, fault core.Fault, method string, nth int) (happened
 		synctest.Test(t, func(t *testing.T) {
 			fault.Method, fault.Times = method, 1
 			crashes := make(crashes, 1)
-			w := newWorld(t, core.Options{Latency: 1, Crash: crashes.note}, 2)
+			w := newServiceCluster(t, core.Options{Latency: 1, Crash: crashes.note}, 2)
 			before := w.Snapshot()
 			fault.Nth = nth
 			if err := w.SetFaults([]core.Fault{fault}); err != nil {
@@ -80,12 +80,12 @@ func (c crashes) note(core.Fault) { c <- struct{}{} }
 
 // startAgain runs a controller. When the controller has crashed, it calls meanwhile and runs another controller. The
 // returned function ends the wait for a crash.
-func (w *world) startAgain(crashes crashes, meanwhile func()) (end func()) {
+func (w *serviceCluster) startAgain(crashes crashes, meanwhile func()) (end func()) {
 	w.t.Helper()
 	return w.startAgainWith(config(), crashes, meanwhile)
 }
 
-func (w *world) startAgainWith(c service.Config, crashes crashes, meanwhile func()) (end func()) {
+func (w *serviceCluster) startAgainWith(c service.Config, crashes crashes, meanwhile func()) (end func()) {
 	w.t.Helper()
 	stop := w.start(c)
 	var restarts sync.WaitGroup
@@ -107,13 +107,13 @@ func (w *world) startAgainWith(c service.Config, crashes crashes, meanwhile func
 }
 
 // restored waits until Azure is as it was before.
-func (w *world) restored(before map[string]string, now func() map[string]string) {
+func (w *serviceCluster) restored(before map[string]string, now func() map[string]string) {
 	w.t.Helper()
 	w.restoredBut(before, now, "/microsoft.compute/")
 }
 
 // restoredBut is like restored, but resources with this part in their id may stay marked as failed.
-func (w *world) restoredBut(before map[string]string, now func() map[string]string, failed string) {
+func (w *serviceCluster) restoredBut(before map[string]string, now func() map[string]string, failed string) {
 	w.t.Helper()
 	const patience = 20
 	d := ""
@@ -134,7 +134,7 @@ func (w *world) restoredBut(before map[string]string, now func() map[string]stri
 }
 
 // liveThrough is the life of three Services, checked on the way.
-func (w *world) liveThrough() {
+func (w *serviceCluster) liveThrough() {
 	w.t.Helper()
 	names := w.createMany(3)
 	w.allServed(names)

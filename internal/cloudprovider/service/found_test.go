@@ -18,7 +18,7 @@ import (
 )
 
 // rewrite replaces a document behind the controller's back.
-func rewrite[P any](w *world, id azure.ID, edit func(*azure.Resource[P])) {
+func rewrite[P any](w *serviceCluster, id azure.ID, edit func(*azure.Resource[P])) {
 	w.t.Helper()
 	doc := testkit.Must[P](w.Azure, id)
 	edit(&doc)
@@ -30,14 +30,14 @@ func rewrite[P any](w *world, id azure.ID, edit func(*azure.Resource[P])) {
 // served.
 func TestAStartTellsWhatItFinds(t *testing.T) {
 	for name, c := range map[string]struct {
-		meanwhile func(w *world)
+		meanwhile func(w *serviceCluster)
 		web, api  []string // reasons
 		says      []string // of web
 	}{
-		"nothing":              {meanwhile: func(*world) {}},
-		"a node that has gone": {meanwhile: func(w *world) { w.exclude("nodes0-000001", "true") }},
+		"nothing":              {meanwhile: func(*serviceCluster) {}},
+		"a node that has gone": {meanwhile: func(w *serviceCluster) { w.exclude("nodes0-000001", "true") }},
 		"a security rule": {
-			meanwhile: func(w *world) {
+			meanwhile: func(w *serviceCluster) {
 				rewrite(w, testkit.SecurityGroup, func(g *azure.Resource[network.SecurityGroup]) {
 					g.Properties.SecurityRules = slices.DeleteFunc(g.Properties.SecurityRules,
 						func(r azure.Child[network.SecurityRule]) bool {
@@ -49,7 +49,7 @@ func TestAStartTellsWhatItFinds(t *testing.T) {
 			says: []string{"Found at the start, and put right in Azure: ", "securityRules"},
 		},
 		"a rule of the load balancer": {
-			meanwhile: func(w *world) {
+			meanwhile: func(w *serviceCluster) {
 				rewrite(w, testkit.LoadBalancer, func(lb *azure.Resource[network.LoadBalancer]) {
 					lb.Properties.LoadBalancingRules = slices.DeleteFunc(lb.Properties.LoadBalancingRules,
 						func(r azure.Child[network.LoadBalancingRule]) bool {
@@ -60,13 +60,13 @@ func TestAStartTellsWhatItFinds(t *testing.T) {
 			web: []string{"RepairedLoadBalancer", "EnsuredLoadBalancer"}, says: []string{"loadBalancingRules"},
 		},
 		"a change of the Service": {
-			meanwhile: func(w *world) { w.change("web", func(s *corev1.Service) { s.Spec.Ports[0].Port = 82 }) },
+			meanwhile: func(w *serviceCluster) { w.change("web", func(s *corev1.Service) { s.Spec.Ports[0].Port = 82 }) },
 			web:       []string{"RepairedLoadBalancer", "EnsuredLoadBalancer"}, says: []string{"-TCP-82"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{}, 2)
+				w := newServiceCluster(t, core.Options{}, 2)
 				stop := w.start(config())
 				w.create(w.newService("web", 80))
 				w.create(w.newService("api", 81))
@@ -97,7 +97,7 @@ func TestAStartTellsWhatItFinds(t *testing.T) {
 // cause.
 func TestAnotherAddressIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newServiceCluster(t, core.Options{}, 2)
 		stop := w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -127,7 +127,7 @@ func TestAnotherAddressIsReported(t *testing.T) {
 // once, and its Service gets an event about that.
 func TestAPublicIPThatBecomesStandardIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newServiceCluster(t, core.Options{}, 2)
 		for name, sku := range map[string]string{"old": "Basic", "new": "Standard"} {
 			w.Put(testkit.Group.Resource(network.PublicIPAddresses, name), map[string]any{
 				"location": testkit.Location, "sku": map[string]any{"name": sku},
@@ -172,7 +172,7 @@ func TestAPublicIPThatBecomesStandardIsReported(t *testing.T) {
 // another has gone.
 func TestTheListOfServicesAtAnAddressIsFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 2)
+		w := newServiceCluster(t, core.Options{Latency: 1}, 2)
 		w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")

@@ -16,11 +16,11 @@ import (
 	"kaz/internal/testkit"
 )
 
-// interfacesWorld is a cluster with two machines that have their network interfaces in another resource group. If
+// interfacesCluster is a cluster with two machines that have their network interfaces in another resource group. If
 // near is set, a third machine has its network interface in its own resource group.
-func interfacesWorld(t *testing.T, near bool) *world {
+func interfacesCluster(t *testing.T, near bool) *serviceCluster {
 	t.Helper()
-	w := newWorld(t, core.Options{Latency: 1}, 0)
+	w := newServiceCluster(t, core.Options{Latency: 1}, 0)
 	if near {
 		w.AddMachine(testkit.VirtualMachine{Name: "near"})
 	}
@@ -35,7 +35,7 @@ func interfacesWorld(t *testing.T, near bool) *world {
 	return w
 }
 
-func (w *world) checkInPool(when string, want ...string) {
+func (w *serviceCluster) checkInPool(when string, want ...string) {
 	w.t.Helper()
 	if got := w.inPool(); !slices.Equal(got, want) {
 		w.t.Errorf("%s: in the pool are %v, want %v", when, got, want)
@@ -48,7 +48,7 @@ func TestInterfacesOfAnotherGroup(t *testing.T) {
 	for name, near := range map[string]bool{"some": true, "all": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := interfacesWorld(t, near)
+				w := interfacesCluster(t, near)
 				w.start(config())
 				w.create(w.newService("web", 80))
 				w.served("web")
@@ -98,7 +98,7 @@ func TestInterfacesOfAnotherGroup(t *testing.T) {
 // reported; all others are served.
 func TestInterfacesThatMayNotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := interfacesWorld(t, true)
+		w := interfacesCluster(t, true)
 		x := &secrecy{}
 		x.status.Store(http.StatusForbidden)
 		w.Client = w.ClientOver(x.over)

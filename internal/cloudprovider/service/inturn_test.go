@@ -20,7 +20,7 @@ import (
 func TestManyInstancesJoinInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const machines = 100
-		w := newWorld(t, core.Options{Latency: 1, Throttle: true}, machines+1)
+		w := newServiceCluster(t, core.Options{Latency: 1, Throttle: true}, machines+1)
 		var joining []string
 		for i := range machines {
 			joining = append(joining, "nodes0-"+instanceSuffix(i+1))

@@ -19,7 +19,7 @@ import (
 )
 
 // addMachineNode registers the node of a machine with a resource of its own.
-func (w *world) addMachineNode(vm azure.Resource[compute.Instance]) string {
+func (w *serviceCluster) addMachineNode(vm azure.Resource[compute.Instance]) string {
 	w.t.Helper()
 	id, err := nodes.ProviderID(vm.ID)
 	if err != nil {
@@ -38,10 +38,10 @@ func (w *world) addMachineNode(vm azure.Resource[compute.Instance]) string {
 	return n.Name
 }
 
-// kindsWorld is a cluster with count instances of a Uniform scale set, and with two machines of each other kind.
-func kindsWorld(t *testing.T, count int) (w *world, names []string) {
+// kindsCluster is a cluster with count instances of a Uniform scale set, and with two machines of each other kind.
+func kindsCluster(t *testing.T, count int) (w *serviceCluster, names []string) {
 	t.Helper()
-	w = newWorld(t, core.Options{}, count)
+	w = newServiceCluster(t, core.Options{}, count)
 	w.AddScaleSet("flex", testkit.Flexible, 2, "1", "2")
 	set := w.AddAvailabilitySet("as")
 	w.AddMachine(testkit.VirtualMachine{Name: "member0", AvailabilitySet: set})
@@ -56,7 +56,7 @@ func kindsWorld(t *testing.T, count int) (w *world, names []string) {
 }
 
 // inPool lists the members of the cluster's pool, by the interface's or instance's name.
-func (w *world) inPool() []string {
+func (w *serviceCluster) inPool() []string {
 	w.t.Helper()
 	var all []string
 	lb, ok := testkit.Read[network.LoadBalancer](w.Azure, testkit.LoadBalancer)
@@ -77,7 +77,7 @@ func (w *world) inPool() []string {
 }
 
 // modelsIn counts the scale sets that create new machines in a pool.
-func (w *world) modelsIn() (count int) {
+func (w *serviceCluster) modelsIn() (count int) {
 	w.t.Helper()
 	for _, set := range testkit.List[compute.ScaleSet](w.Azure, testkit.Group, compute.ScaleSets) {
 		for _, card := range set.Properties.VirtualMachineProfile.NetworkProfile.NetworkInterfaceConfigurations {
@@ -94,7 +94,7 @@ func (w *world) modelsIn() (count int) {
 func TestBackendsOfEveryKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const uniform = 2
-		w, names := kindsWorld(t, uniform)
+		w, names := kindsCluster(t, uniform)
 		w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -187,7 +187,7 @@ func TestBackendsOfOneKind(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					w, names := kindsWorld(t, 0)
+					w, names := kindsCluster(t, 0)
 					mine := slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, kind) })
 					nodes, err := w.client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 					if err != nil {
@@ -234,7 +234,7 @@ func TestBackendsOfOneKind(t *testing.T) {
 // versions.
 func TestDualStackBackends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 0)
+		w := newServiceCluster(t, core.Options{}, 0)
 		w.DualStack()
 		for _, name := range []string{"dual0", "dual1"} {
 			id := w.AddMachine(testkit.VirtualMachine{Name: name, Zone: "1", Dual: true})
@@ -265,7 +265,7 @@ func TestDualStackBackends(t *testing.T) {
 // A new controller reads lists once and writes nothing, whatever the machines are.
 func TestRestartWithEveryKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, _ := kindsWorld(t, 2)
+		w, _ := kindsCluster(t, 2)
 		stop := w.start(config())
 		for i := range 5 {
 			name := fmt.Sprintf("web%d", i)
@@ -289,7 +289,7 @@ func TestRestartWithEveryKind(t *testing.T) {
 // the control plane. A node with a label that names the cluster's group is let in (118 of the scenarios of nodes).
 func TestBackendsThatStayOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, names := kindsWorld(t, 1)
+		w, names := kindsCluster(t, 1)
 		const other = azure.ID("/subscriptions/" + testkit.Subscription + "/resourceGroups/other")
 		id := w.AddMachine(testkit.VirtualMachine{Name: "far", Group: other, Zone: "1"})
 		far := w.addMachineNode(testkit.Must[compute.Instance](w.Azure, id))

@@ -39,7 +39,7 @@ func TestADNSLabelComesAlong(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1}, 1)
+				w := newServiceCluster(t, core.Options{Latency: 1}, 1)
 				w.put(azure.GroupID(testkit.Subscription, "far"), `{"location":"`+testkit.Location+`"}`)
 				w.put(prefixID, `{"location":"`+testkit.Location+`","sku":{"name":"Standard"},"properties":{"prefixLength":28}}`)
 				w.put(testkit.Group.Resource(network.PublicIPAddresses, "own"), `{"location":"`+testkit.Location+

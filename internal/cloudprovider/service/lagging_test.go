@@ -14,7 +14,7 @@ import (
 func TestALaggingReplicaDoesNotReleaseAService(t *testing.T) {
 	for _, fullType := range []string{"Microsoft.Network/loadBalancers", "Microsoft.Network/publicIPAddresses", ""} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, core.Options{}, 2)
+			w := newServiceCluster(t, core.Options{}, 2)
 			stop := w.start(config())
 			w.allServed(w.createMany(1))
 			w.settle()

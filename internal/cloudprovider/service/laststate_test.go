@@ -68,7 +68,7 @@ func TestTheLastGoodStateStays(t *testing.T) {
 }
 
 // refusing makes what Azure refuses to serve.
-func (w *world) refusing() {
+func (w *serviceCluster) refusing() {
 	w.t.Helper()
 	for id, body := range map[azure.ID]string{
 		testkit.Group.Resource(network.PublicIPAddresses,
@@ -89,7 +89,7 @@ func (w *world) refusing() {
 		string(testkit.VNet.Child("subnets", "nodes"))+`"},"privateIPAllocationMethod":"Static","privateIPAddress":"10.240.99.9"}}]}}`)
 }
 
-func (w *world) put(id azure.ID, body string) {
+func (w *serviceCluster) put(id azure.ID, body string) {
 	w.t.Helper()
 	if _, err := w.OtherClient().Put(w.t.Context(), azure.Write{ID: id, Body: azure.Document(body)}); err != nil {
 		w.t.Fatal(err)
@@ -98,7 +98,7 @@ func (w *world) put(id azure.ID, body string) {
 
 // answers checks that a load balancer has a rule at an address, and that the security group
 // lets clients in there.
-func (w *world) answers(when, address string, asked bool) {
+func (w *serviceCluster) answers(when, address string, asked bool) {
 	w.t.Helper()
 	ip := ""
 	for _, d := range w.list(network.PublicIPAddresses) {
@@ -142,7 +142,7 @@ func hasMembers(lb network.LoadBalancer, pool string) bool {
 	})
 }
 
-func (w *world) list(fullType string) []azure.Document {
+func (w *serviceCluster) list(fullType string) []azure.Document {
 	w.t.Helper()
 	docs, err := w.OtherClient().Fresh().List(w.t.Context(), azure.Query{Scope: testkit.Group, Type: fullType})
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // may be minutes later if Azure is busy. The security group lets these packets through until then, and no longer.
 func TestNodesAreOpenUntilTheyHaveLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 3)
+		w := newServiceCluster(t, core.Options{Latency: 1}, 3)
 		w.start(config())
 		web := w.newService("web", 80)
 		annotated("disable-load-balancer-floating-ip", "true")(web)

@@ -20,7 +20,7 @@ import (
 
 func TestProblemsReportedToUsers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -43,7 +43,7 @@ func TestProblemsReportedToUsers(t *testing.T) {
 
 func TestOnlyServicesOfOurClassesAreServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		w.start(config())
 		for name, class := range map[string]*string{"plain": nil, "ours": new(service.Class), "theirs": new("example.com/lb")} {
 			s := w.newService(name, 80)
@@ -71,7 +71,7 @@ func TestAServiceThatIsNoLoadBalancerAnyMoreLosesAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{}, 1)
+				w := newServiceCluster(t, core.Options{}, 1)
 				before := w.Snapshot()
 				w.start(config())
 				w.create(w.newService("web", 80))
@@ -92,19 +92,19 @@ func TestAServiceThatIsNoLoadBalancerAnyMoreLosesAll(t *testing.T) {
 // TestAServiceThatVanishedLosesAll checks a Service that lost its finalizer to a user, so that it went before its
 // load balancer. A controller that was not watching then sees a later Service of the same name.
 func TestAServiceThatVanishedLosesAll(t *testing.T) {
-	for name, follow := range map[string]func(w *world, successor *corev1.Service) error{
-		"it is seen to go": func(w *world, successor *corev1.Service) error {
+	for name, follow := range map[string]func(w *serviceCluster, successor *corev1.Service) error{
+		"it is seen to go": func(w *serviceCluster, successor *corev1.Service) error {
 			err := w.client.Tracker().Delete(servicesResource, successor.Namespace, successor.Name)
 			w.create(successor)
 			return err
 		},
-		"its deletion is missed": func(w *world, successor *corev1.Service) error {
+		"its deletion is missed": func(w *serviceCluster, successor *corev1.Service) error {
 			return w.client.Tracker().Update(servicesResource, successor, successor.Namespace)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{}, 1)
+				w := newServiceCluster(t, core.Options{}, 1)
 				before := w.Snapshot()
 				w.start(config())
 				w.create(w.newService("web", 80))
@@ -126,7 +126,7 @@ func TestAServiceThatVanishedLosesAll(t *testing.T) {
 
 func TestAFinalizerThatWasTakenOffIsPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -137,7 +137,7 @@ func TestAFinalizerThatWasTakenOffIsPutBack(t *testing.T) {
 
 func TestAChangedLabelIsReconciled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -153,7 +153,7 @@ func TestAChangedLabelIsReconciled(t *testing.T) {
 
 func TestARestartFindsItsServicesInPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 3)
+		w := newServiceCluster(t, core.Options{Latency: 1}, 3)
 		stop := w.start(config())
 		for _, name := range []string{"a", "b", "c", "d"} {
 			w.create(w.newService(name, 80))
@@ -183,7 +183,7 @@ func TestARestartFindsItsServicesInPlace(t *testing.T) {
 
 func TestARestartOfAnUnchangedClusterWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 3)
+		w := newServiceCluster(t, core.Options{}, 3)
 		stop := w.start(config())
 		for i := range 20 {
 			w.create(w.newService("web-"+string(rune('a'+i)), 80))
@@ -218,7 +218,7 @@ func TestARestartOfAnUnchangedClusterWritesNothing(t *testing.T) {
 // Operations for Services are measured, under the names that dashboards use, with their results.
 func TestWhatServicesAskForIsMeasured(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newServiceCluster(t, core.Options{}, 2)
 		c := config()
 		c.LoadBalancer.PoolByIP = true
 		var mu sync.Mutex
@@ -257,15 +257,15 @@ func TestWhatServicesAskForIsMeasured(t *testing.T) {
 
 // A controller that is stopped while it works reports no failure.
 func TestTheEndOfTheProgramIsNoFailure(t *testing.T) {
-	for name, until := range map[string]func(*world) bool{
-		"public IPs are made": func(w *world) bool { return w.UnderWay() },
-		"machines come": func(w *world) bool {
+	for name, until := range map[string]func(*serviceCluster) bool{
+		"public IPs are made": func(w *serviceCluster) bool { return w.UnderWay() },
+		"machines come": func(w *serviceCluster) bool {
 			return testkit.Must[compute.ScaleSet](w.Azure, testkit.Nodes).Properties.ProvisioningState == "Updating"
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1, Seed: 2}, 3)
+				w := newServiceCluster(t, core.Options{Latency: 1, Seed: 2}, 3)
 				stop := w.start(config())
 				names := w.createMany(3)
 				w.until(name, func() bool { return until(w) })

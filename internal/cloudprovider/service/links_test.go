@@ -19,18 +19,18 @@ import (
 
 const privateEndpoints = "Microsoft.Network/privateEndpoints"
 
-// linkedWorld plays a story of private link services. In the end Azure must be as it was.
-func linkedWorld(t *testing.T, story func(t *testing.T, w *world)) {
+// linkedCluster plays a story of private link services. In the end Azure must be as it was.
+func linkedCluster(t *testing.T, story func(t *testing.T, w *serviceCluster)) {
 	t.Helper()
-	linkedWorldOf(t, func(t *testing.T, w *world, _ func()) { story(t, w) })
+	linkedWorldOf(t, func(t *testing.T, w *serviceCluster, _ func()) { story(t, w) })
 }
 
-// linkedWorldOf is linkedWorld for a story that stops the controller.
-func linkedWorldOf(t *testing.T, story func(t *testing.T, w *world, stop func())) {
+// linkedWorldOf is linkedCluster for a story that stops the controller.
+func linkedWorldOf(t *testing.T, story func(t *testing.T, w *serviceCluster, stop func())) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 1)
+		w := newServiceCluster(t, core.Options{Latency: 1}, 1)
 		before := opened(w.Surroundings())
 		story(t, w, w.start(config()))
 		w.restored(before, func() map[string]string { return opened(w.Surroundings()) })
@@ -38,7 +38,7 @@ func linkedWorldOf(t *testing.T, story func(t *testing.T, w *world, stop func())
 }
 
 // inside makes a Service that has a private address, with more annotations.
-func (w *world) inside(name string, port int32, pairs ...string) {
+func (w *serviceCluster) inside(name string, port int32, pairs ...string) {
 	w.t.Helper()
 	s := w.newService(name, port)
 	annotated("load-balancer-internal", "true")(s)
@@ -46,13 +46,13 @@ func (w *world) inside(name string, port int32, pairs ...string) {
 	w.create(s)
 }
 
-func (w *world) links() []azure.Resource[network.PrivateLinkService] {
+func (w *serviceCluster) links() []azure.Resource[network.PrivateLinkService] {
 	w.t.Helper()
 	return testkit.List[network.PrivateLinkService](w.Azure, testkit.Group, network.PrivateLinkServices)
 }
 
 // linkOf waits until there is one private link service, and it is a Service's.
-func (w *world) linkOf(owner string) azure.Resource[network.PrivateLinkService] {
+func (w *serviceCluster) linkOf(owner string) azure.Resource[network.PrivateLinkService] {
 	w.t.Helper()
 	var link azure.Resource[network.PrivateLinkService]
 	w.until("the private link service belongs to "+owner, func() bool {
@@ -74,7 +74,7 @@ func TestASharedPrivateLink(t *testing.T) {
 		"pls-ip-configuration-ip-address": "10.240.8.8", "pls-fqdns": "web.example", "pls-proxy-protocol": "true",
 		"pls-visibility": "*", "pls-auto-approval": testkit.Subscription,
 	}
-	linkedWorld(t, func(t *testing.T, w *world) {
+	linkedCluster(t, func(t *testing.T, w *serviceCluster) {
 		address := []string{"load-balancer-ipv4", "10.240.9.9", "pls-create", "true"}
 		w.inside("web", 80, slices.Concat(address, []string{"pls-fqdns", "ours.example"})...)
 		w.served("web")
@@ -114,7 +114,7 @@ func TestASharedPrivateLink(t *testing.T) {
 // Service gets a problem, and the foreign private link service stays. Azure deletes no frontend that it uses, so the
 // Service goes after it. No other Service waits.
 func TestForeignPrivateLink(t *testing.T) {
-	linkedWorld(t, func(t *testing.T, w *world) {
+	linkedCluster(t, func(t *testing.T, w *serviceCluster) {
 		w.inside("web", 80)
 		w.served("web")
 		w.byHand(testkit.VNet.Child("subnets", "nodes"), func(p object) { p["privateLinkServiceNetworkPolicies"] = "Disabled" })
@@ -154,7 +154,7 @@ func TestForeignPrivateLink(t *testing.T) {
 // Row 95. The connections of a private link service go first, approved or not. Then the private link service goes,
 // and then its frontend. The endpoints belong to other owners and stay, disconnected.
 func TestAPrivateLinkGoesWithItsConnections(t *testing.T) {
-	linkedWorld(t, func(t *testing.T, w *world) {
+	linkedCluster(t, func(t *testing.T, w *serviceCluster) {
 		w.inside("web", 80, "pls-create", "true")
 		w.served("web")
 		link := w.linkOf("web")
@@ -194,7 +194,7 @@ func TestAPrivateLinkGoesWithItsConnections(t *testing.T) {
 // through a private link service that speaks PROXY protocol, so the ports of the Service are probed. Without PROXY
 // protocol the health server is probed again.
 func TestAPrivateLinkWithProxyProtocol(t *testing.T) {
-	linkedWorld(t, func(t *testing.T, w *world) {
+	linkedCluster(t, func(t *testing.T, w *serviceCluster) {
 		s := w.newService("web", 80, 81)
 		local(s)
 		annotated("load-balancer-internal", "true", "pls-create", "true", "pls-proxy-protocol", "true")(s)
@@ -223,7 +223,7 @@ func TestAPrivateLinkWithProxyProtocol(t *testing.T) {
 }
 
 // probesOf are the probes of an internal Service that its rules name.
-func (w *world) probesOf(name string) []string {
+func (w *serviceCluster) probesOf(name string) []string {
 	w.t.Helper()
 	lb := testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer+"-internal")
 	named := map[string]bool{}
@@ -244,13 +244,13 @@ func (w *world) probesOf(name string) []string {
 }
 
 // linksIn are the private link services of a resource group.
-func (w *world) linksIn(group azure.ID) []azure.Resource[network.PrivateLinkService] {
+func (w *serviceCluster) linksIn(group azure.ID) []azure.Resource[network.PrivateLinkService] {
 	w.t.Helper()
 	return testkit.List[network.PrivateLinkService](w.Azure, group, network.PrivateLinkServices)
 }
 
 // linkedElsewhere plays a story of private link services in another resource group.
-func linkedElsewhere(t *testing.T, story func(t *testing.T, w *world)) {
+func linkedElsewhere(t *testing.T, story func(t *testing.T, w *serviceCluster)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -274,7 +274,7 @@ func TestAPrivateLinkElsewhereKeepsItsPlace(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			linkedElsewhere(t, func(t *testing.T, w *world) {
+			linkedElsewhere(t, func(t *testing.T, w *serviceCluster) {
 				w.inside("web", 80, "pls-create", "true", "pls-resource-group", "far")
 				w.served("web")
 				w.settle()
@@ -307,7 +307,7 @@ func TestAPrivateLinkElsewhereGoes(t *testing.T) {
 		"nothing is said":   func(s *corev1.Service) { s.Annotations = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			linkedElsewhere(t, func(t *testing.T, w *world) {
+			linkedElsewhere(t, func(t *testing.T, w *serviceCluster) {
 				w.inside("web", 80, "pls-create", "true", "pls-resource-group", "far")
 				w.served("web")
 				w.settle()
@@ -323,12 +323,12 @@ func TestAPrivateLinkElsewhereGoes(t *testing.T) {
 // A Service that shares an address shares its private link service, whatever the resource group. When the owner goes,
 // the Service becomes the owner.
 func TestAPrivateLinkElsewhereIsHandedOver(t *testing.T) {
-	for name, leave := range map[string]func(*world){
-		"its owner is deleted":            func(w *world) { w.removed("web") },
-		"its owner no longer asks for it": func(w *world) { w.change("web", without("pls-create", "pls-resource-group")) },
+	for name, leave := range map[string]func(*serviceCluster){
+		"its owner is deleted":            func(w *serviceCluster) { w.removed("web") },
+		"its owner no longer asks for it": func(w *serviceCluster) { w.change("web", without("pls-create", "pls-resource-group")) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			linkedElsewhere(t, func(t *testing.T, w *world) {
+			linkedElsewhere(t, func(t *testing.T, w *serviceCluster) {
 				address := []string{"load-balancer-ipv4", "10.240.9.9", "pls-create", "true"}
 				w.inside("web", 80, append(address, "pls-resource-group", "far")...)
 				w.served("web")
@@ -358,7 +358,7 @@ func TestAPrivateLinkElsewhereIsHandedOver(t *testing.T) {
 // TestAPrivateLinkThatMayBeAskedForStays checks a value that is neither true nor false. It leaves open whether a
 // Service asks for a private link service, so the existing one stays, with its connections.
 func TestAPrivateLinkThatMayBeAskedForStays(t *testing.T) {
-	linkedWorld(t, func(t *testing.T, w *world) {
+	linkedCluster(t, func(t *testing.T, w *serviceCluster) {
 		w.inside("web", 80, "pls-create", "true", "pls-proxy-protocol", "true")
 		w.served("web")
 		w.settle()
@@ -384,7 +384,7 @@ func TestAPrivateLinkThatMayBeAskedForStays(t *testing.T) {
 
 // Row 90. The options of a private link service change one by one, and in the end it is as it was.
 func TestAPrivateLinkChanges(t *testing.T) {
-	shape := func(w *world) string {
+	shape := func(w *serviceCluster) string {
 		p := w.linkOf("web").Properties
 		var addresses []string
 		for _, c := range p.IPConfigurations {
@@ -401,7 +401,7 @@ func TestAPrivateLinkChanges(t *testing.T) {
 		slices.Sort(addresses)
 		return fmt.Sprint(addresses, p.FQDNs, p.Visibility.Subscriptions, p.AutoApproval.Subscriptions, *p.EnableProxyProtocol)
 	}
-	linkedElsewhere(t, func(t *testing.T, w *world) {
+	linkedElsewhere(t, func(t *testing.T, w *serviceCluster) {
 		w.byHand(testkit.VNet.Child("subnets", "nodes"), func(p object) { p["privateLinkServiceNetworkPolicies"] = "Disabled" })
 		w.inside("web", 80, "pls-create", "true")
 		w.served("web")
@@ -446,7 +446,7 @@ func TestAPrivateLinkChanges(t *testing.T) {
 // Azure allows no private link service with pools of addresses. If one exists when the cluster is configured for
 // addresses, the nodes stay in the pools. When it goes, they join by their addresses.
 func TestPoolsBehindAPrivateLink(t *testing.T) {
-	linkedWorldOf(t, func(t *testing.T, w *world, stop func()) {
+	linkedWorldOf(t, func(t *testing.T, w *serviceCluster, stop func()) {
 		inner := azure.ID(testkit.LoadBalancer + "-internal")
 		members := func() (interfaces, addresses int) {
 			for _, p := range testkit.Must[network.LoadBalancer](w.Azure, inner).Properties.BackendAddressPools {

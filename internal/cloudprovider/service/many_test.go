@@ -18,7 +18,7 @@ import (
 )
 
 // createMany makes Services at the same moment.
-func (w *world) createMany(count int) []string {
+func (w *serviceCluster) createMany(count int) []string {
 	w.t.Helper()
 	names := make([]string, count)
 	for i := range names {
@@ -28,14 +28,14 @@ func (w *world) createMany(count int) []string {
 	return names
 }
 
-func (w *world) allServed(names []string) {
+func (w *serviceCluster) allServed(names []string) {
 	w.t.Helper()
 	w.until("all have an address", func() bool {
 		return !slices.ContainsFunc(names, func(n string) bool { return w.address(n) == "" })
 	})
 }
 
-func (w *world) allGone(names []string) {
+func (w *serviceCluster) allGone(names []string) {
 	w.t.Helper()
 	w.until("all are gone", func() bool { return !slices.ContainsFunc(names, func(n string) bool { return !w.gone(n) }) })
 }
@@ -47,7 +47,7 @@ func TestManyServicesShareTheWritesOfTheirDocuments(t *testing.T) {
 		if testing.Short() {
 			services = 40
 		}
-		w := newWorld(t, core.Options{Latency: 1, Seed: 3}, 3)
+		w := newServiceCluster(t, core.Options{Latency: 1, Seed: 3}, 3)
 		w.Forget()
 		w.start(config())
 		names := w.createMany(services)
@@ -85,7 +85,7 @@ func TestManyServicesShareTheWritesOfTheirDocuments(t *testing.T) {
 // A Service that comes while many are on their way is served by the next write after its address is there.
 func TestALateServiceDoesNotWaitForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Seed: 3}, 3)
+		w := newServiceCluster(t, core.Options{Latency: 1, Seed: 3}, 3)
 		w.start(config())
 		w.create(w.newService("first", 80)) // fills the pool
 		w.served("first")
@@ -101,7 +101,7 @@ func TestALateServiceDoesNotWaitForAll(t *testing.T) {
 
 // joinedNextWrite checks which write of the load balancer served a Service. It must be the write that was under way
 // when Azure reported the public IP as made, or the next one.
-func (w *world) joinedNextWrite(name string) {
+func (w *serviceCluster) joinedNextWrite(name string) {
 	w.t.Helper()
 	base := framework.DefaultLoadBalancerName(w.get(name))
 	var ready time.Time
@@ -125,7 +125,7 @@ func (w *world) joinedNextWrite(name string) {
 // lastPoll returns when the last answer about an operation came. The parameter answered is when the first answer
 // came. Polls do not name their operation, but each is sent whole seconds after the previous answer, as Azure asks
 // for.
-func (w *world) lastPoll(answered time.Time) time.Time {
+func (w *serviceCluster) lastPoll(answered time.Time) time.Time {
 	const patience, exact = 31 * time.Second, 10 * time.Microsecond
 	for _, r := range w.Requests() {
 		if wait := r.At.Sub(answered); r.IsPoll() && wait > 0 && wait < patience && (wait-wait.Round(time.Second)).Abs() < exact {
@@ -136,7 +136,7 @@ func (w *world) lastPoll(answered time.Time) time.Time {
 }
 
 // firstWrite is when the first write was sent, zero for never.
-func (w *world) firstWrite() (at time.Time) {
+func (w *serviceCluster) firstWrite() (at time.Time) {
 	for _, r := range w.Requests() {
 		if r.Method != http.MethodGet && at.IsZero() {
 			at = r.At
@@ -148,7 +148,7 @@ func (w *world) firstWrite() (at time.Time) {
 func TestNodesComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const services = 20
-		w := newWorld(t, core.Options{}, 2)
+		w := newServiceCluster(t, core.Options{}, 2)
 		w.start(config())
 		w.allServed(w.createMany(services))
 		w.settle()

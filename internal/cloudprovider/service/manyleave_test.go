@@ -20,7 +20,7 @@ func TestOfManyThatLeaveOneGoesWithTheLoadBalancer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1, Seed: 5}, 1)
+				w := newServiceCluster(t, core.Options{Latency: 1, Seed: 5}, 1)
 				w.start(config())
 				w.settle()
 				names := w.createMany(c.count)
@@ -47,7 +47,7 @@ func TestOfManyThatLeaveOneGoesWithTheLoadBalancer(t *testing.T) {
 
 // beganBeforeTheBalancerWent counts the deletions of public IPs that were asked for before
 // the load balancer's was over.
-func (w *world) beganBeforeTheBalancerWent() int {
+func (w *serviceCluster) beganBeforeTheBalancerWent() int {
 	w.t.Helper()
 	const goes = 10 * time.Second // by Azure's latency, after the reply
 	var went time.Time

@@ -199,15 +199,15 @@ func manyRanges(spec *corev1.ServiceSpec) {
 	}
 }
 
-// world is a cluster where mistakes can be made.
-func (m mistake) world(t *testing.T) *world {
+// serviceCluster is a cluster where mistakes can be made.
+func (m mistake) serviceCluster(t *testing.T) *serviceCluster {
 	t.Helper()
 	o := core.Options{Latency: 1}
 	if m.refusal != "" {
 		o.Faults = []core.Fault{{Method: "PUT", Type: network.PublicIPAddresses, Name: "kubernetes-a*2", Times: 1000, Fault: "error",
 			Status: 400, Code: m.refusal}}
 	}
-	w := newWorld(t, o, 1)
+	w := newServiceCluster(t, o, 1)
 	standard := map[string]any{"name": "Standard"}
 	address := func(name string, properties map[string]any) {
 		properties["publicIPAllocationMethod"] = "Static"
@@ -241,7 +241,7 @@ func (m mistake) world(t *testing.T) *world {
 	return w
 }
 
-func (m mistake) service(w *world, name string, port int32) *corev1.Service {
+func (m mistake) service(w *serviceCluster, name string, port int32) *corev1.Service {
 	s := m.good.at(w.newService(name, port))
 	if m.config != nil && !m.fresh {
 		notes{"azure-load-balancer-configurations": testkit.ClusterName}.at(s)
@@ -257,7 +257,7 @@ func (m mistake) make(s *corev1.Service) {
 }
 
 // checkReported checks that the mistake was reported once, and Azure was not written afterwards.
-func (m mistake) checkReported(t *testing.T, w *world, name string) {
+func (m mistake) checkReported(t *testing.T, w *serviceCluster, name string) {
 	t.Helper()
 	w.Forget()
 	const hours = 4
@@ -300,7 +300,7 @@ func TestMistakes(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := m.world(t)
+				w := m.serviceCluster(t)
 				before := w.Snapshot()
 				names := []string{"first"}
 				w.create(w.newService("first", 80)) // fills the pool; it is not refused
@@ -364,7 +364,7 @@ func TestMistakesLeaveTheLastGoodState(t *testing.T) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := m.world(t)
+				w := m.serviceCluster(t)
 				w.create(m.service(w, "web", 80))
 				w.served("web")
 				w.settle()
@@ -389,18 +389,18 @@ func TestMistakesLeaveTheLastGoodState(t *testing.T) {
 // What was missing in Azure is found when the Service is new or changed, however new the resource is. Otherwise it is
 // found with the next comparison of everything.
 func TestWhatWasMissingIsFound(t *testing.T) {
-	for name, inTurn := range map[string]func(w *world, makeService, makeAddress func()){
-		"address, then Service": func(_ *world, makeService, makeAddress func()) {
+	for name, inTurn := range map[string]func(w *serviceCluster, makeService, makeAddress func()){
+		"address, then Service": func(_ *serviceCluster, makeService, makeAddress func()) {
 			makeAddress()
 			makeService()
 		},
-		"Service, address, a change": func(w *world, makeService, makeAddress func()) {
+		"Service, address, a change": func(w *serviceCluster, makeService, makeAddress func()) {
 			makeService()
 			<-time.After(5 * time.Second)
 			makeAddress()
 			w.change("web", func(s *corev1.Service) { s.Annotations["again"] = "please" })
 		},
-		"Service, address, a comparison": func(w *world, makeService, makeAddress func()) {
+		"Service, address, a comparison": func(w *serviceCluster, makeService, makeAddress func()) {
 			makeService()
 			w.settle()
 			makeAddress()
@@ -409,7 +409,7 @@ func TestWhatWasMissingIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1}, 1)
+				w := newServiceCluster(t, core.Options{Latency: 1}, 1)
 				c := config()
 				c.RepairPeriod = 30 * time.Minute
 				w.start(c)
@@ -439,7 +439,7 @@ func TestWhatWasMissingIsFound(t *testing.T) {
 // once, where there are several.
 func TestANodeWithoutALoadBalancerIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		c := several()
 		for i := range c.LoadBalancer.Balancers {
 			c.LoadBalancer.Balancers[i].PrimaryVMSet = fmt.Sprint("set", i)
@@ -506,7 +506,7 @@ func TestTwoLabelsAtOnePublicIP(t *testing.T) {
 // write. Each is reported once, however often the Service is tried, and whatever else is in the commit.
 func TestProblemsBesideARefusalOfAzureAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 1)
+		w := newServiceCluster(t, core.Options{Latency: 1}, 1)
 		w.start(repairing())
 		for i, name := range []string{"first", "web", "api"} {
 			s := w.newService(name, int32(80+i))

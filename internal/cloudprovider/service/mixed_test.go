@@ -88,9 +88,9 @@ var changes = map[string]func(s *corev1.Service){
 	"probed":      func(s *corev1.Service) { local(s) },
 }
 
-// mixed is a world for all kinds of Services.
-func mixed(t *testing.T, o core.Options) *world {
-	w := newWorld(t, o, 2)
+// mixed is a service cluster for all kinds of Services.
+func mixed(t *testing.T, o core.Options) *serviceCluster {
+	w := newServiceCluster(t, o, 2)
 	if err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet, given); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func mixed(t *testing.T, o core.Options) *world {
 
 // everything is what is in Azure, in both resource groups. It ignores whether kaz has opened the subnet for private
 // link services, because a subnet stays open.
-func (w *world) everything() map[string]string {
+func (w *serviceCluster) everything() map[string]string {
 	w.t.Helper()
 	all := w.Snapshot()
 	maps.Copy(all, testkit.Snapshot(w.t, w.Client.Fresh(), far))
@@ -112,7 +112,7 @@ func (w *world) everything() map[string]string {
 
 const far = azure.ID("/subscriptions/" + testkit.Subscription + "/resourceGroups/far")
 
-func (w *world) addKind(name string) {
+func (w *serviceCluster) addKind(name string) {
 	w.t.Helper()
 	s := w.newService(name, 80)
 	s.Spec.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol}
@@ -120,7 +120,7 @@ func (w *world) addKind(name string) {
 	w.create(s)
 }
 
-func (w *world) allHaveAddresses(names []string) {
+func (w *serviceCluster) allHaveAddresses(names []string) {
 	w.t.Helper()
 	w.until("all have their addresses", func() bool {
 		return !slices.ContainsFunc(names, func(n string) bool {
@@ -131,7 +131,7 @@ func (w *world) allHaveAddresses(names []string) {
 }
 
 // facts is what Azure has for Services, in a form that does not depend on the order in which they came.
-func (w *world) facts(names []string) map[string][]string {
+func (w *serviceCluster) facts(names []string) map[string][]string {
 	w.t.Helper()
 	all := map[string][]string{}
 	for _, n := range names {
@@ -141,7 +141,7 @@ func (w *world) facts(names []string) map[string][]string {
 }
 
 // rest waits until nothing is left to do, and returns what is in Azure for Services.
-func (w *world) rest(c service.Config, names []string) map[string][]string {
+func (w *serviceCluster) rest(c service.Config, names []string) map[string][]string {
 	w.t.Helper()
 	const patience = 30
 	pending := ""
@@ -166,7 +166,7 @@ func (w *world) rest(c service.Config, names []string) map[string][]string {
 }
 
 // live is the life of the mixed Services, and what they had at its height.
-func (w *world) live() map[string][]string {
+func (w *serviceCluster) live() map[string][]string {
 	w.t.Helper()
 	names := slices.Sorted(maps.Keys(kinds))
 	for _, name := range names {

@@ -90,7 +90,7 @@ func TestMovesOutliveAController(t *testing.T) {
 
 func moved(t *testing.T, first, then service.Config, label, at string, fault core.Fault) (happened bool) {
 	crashes := make(crashes, 1)
-	w := newWorld(t, core.Options{Latency: 1, Crash: crashes.note}, 2)
+	w := newServiceCluster(t, core.Options{Latency: 1, Crash: crashes.note}, 2)
 	w.AddScaleSet(secondSet.Name(), testkit.Uniform, 2, "1")
 	for _, vm := range testkit.List[compute.Instance](w.Azure, secondSet, compute.ScaleSetInstances) {
 		w.addNode(vm)
@@ -150,7 +150,7 @@ func moved(t *testing.T, first, then service.Config, label, at string, fault cor
 
 // movedTo checks that the rules of all Services are at one load balancer, or its internal sibling. No other load
 // balancer and no pool without a rule may exist.
-func (w *world) movedTo(at string, names []string) {
+func (w *serviceCluster) movedTo(at string, names []string) {
 	w.t.Helper()
 	rules := 0
 	for _, lb := range testkit.List[network.LoadBalancer](w.Azure, testkit.Group, network.LoadBalancers) {
@@ -177,7 +177,7 @@ func (w *world) movedTo(at string, names []string) {
 // it leaves the old one first.
 func TestAServiceMovesWhereNodesAreFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 2)
+		w := newServiceCluster(t, core.Options{Latency: 1}, 2)
 		w.start(config())
 		for i, name := range []string{"a", "b"} {
 			s := w.newService(name, 1)

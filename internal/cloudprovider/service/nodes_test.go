@@ -21,12 +21,12 @@ import (
 	"kaz/internal/testkit"
 )
 
-// oneOfEach are nodes of kindsWorld, one for each kind of machine.
+// oneOfEach are nodes of kindsCluster, one for each kind of machine.
 var oneOfEach = []string{"alone0", "flex", "member0", "nodes0-000000"}
 
 // neighbourhood is a cluster with machines of every kind and a Service that they serve.
 type neighbourhood struct {
-	*world
+	*serviceCluster
 	config  service.Config
 	before  map[string]string // of Azure; nil when the story itself changes it
 	nodes   []string          // all of them
@@ -44,7 +44,7 @@ func inBothPools(t *testing.T, story func(*testing.T, *neighbourhood)) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				n := &neighbourhood{config: config(), byCards: members == "interfaces"}
-				n.world, _ = kindsWorld(t, 2)
+				n.serviceCluster, _ = kindsCluster(t, 2)
 				n.config.LoadBalancer.PoolByIP = !n.byCards
 				n.config.LoadBalancer.ExcludeControlPlane = true
 				n.nodes = slices.Sorted(maps.Keys(n.nodesByName()))
@@ -126,7 +126,7 @@ func (n *neighbourhood) checkNoFailureEvents() {
 }
 
 // nothingIsLeft checks that Azure has no load balancer, and nothing that kaz made for one.
-func (w *world) nothingIsLeft() {
+func (w *serviceCluster) nothingIsLeft() {
 	w.t.Helper()
 	w.settle()
 	for id, text := range w.Surroundings() {
@@ -143,7 +143,7 @@ func but(all, without []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(without, s) })
 }
 
-func (w *world) nodesByName() map[string]*corev1.Node {
+func (w *serviceCluster) nodesByName() map[string]*corev1.Node {
 	w.t.Helper()
 	list, err := w.client.CoreV1().Nodes().List(w.t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -156,20 +156,20 @@ func (w *world) nodesByName() map[string]*corev1.Node {
 	return all
 }
 
-func (w *world) removeNode(name string) {
+func (w *serviceCluster) removeNode(name string) {
 	w.t.Helper()
 	if err := w.client.CoreV1().Nodes().Delete(w.t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *world) label(node, name, value string) {
+func (w *serviceCluster) label(node, name, value string) {
 	w.t.Helper()
 	w.editNode(node, func(n *corev1.Node) { n.Labels = map[string]string{name: value} })
 }
 
 // backendsAre checks which nodes are in the cluster's pool, as Azure shows it.
-func (w *world) backendsAre(want []string) {
+func (w *serviceCluster) backendsAre(want []string) {
 	w.t.Helper()
 	if d := cmp.Diff(want, w.backends()); d != "" {
 		w.t.Errorf("nodes in the pool (-want +got):\n%s", d)
@@ -178,13 +178,13 @@ func (w *world) backendsAre(want []string) {
 
 // backends are the nodes in the cluster's pool, whether it has interfaces or addresses. A member that is no node is
 // listed by its own id or address.
-func (w *world) backends() []string {
+func (w *serviceCluster) backends() []string {
 	w.t.Helper()
 	return w.backendsOf(testkit.LoadBalancer)
 }
 
 // backendsOf are the nodes in the pools of a load balancer.
-func (w *world) backendsOf(lb azure.ID) []string {
+func (w *serviceCluster) backendsOf(lb azure.ID) []string {
 	w.t.Helper()
 	nodeOf := map[string]string{}
 	for name, n := range w.nodesByName() {
@@ -216,7 +216,7 @@ func (w *world) backendsOf(lb azure.ID) []string {
 }
 
 // machineAt is the machine that has an IP configuration.
-func (w *world) machineAt(configuration azure.ID) azure.ID {
+func (w *serviceCluster) machineAt(configuration azure.ID) azure.ID {
 	w.t.Helper()
 	holder := configuration.Parent()
 	if !holder.Is(network.Interfaces) {
@@ -279,7 +279,7 @@ func TestExcludedNodes(t *testing.T) {
 // from letting it in.
 func TestTheLastMemberWaitsForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 3)
+		w := newServiceCluster(t, core.Options{Latency: 1}, 3)
 		all := slices.Sorted(maps.Keys(w.nodesByName()))
 		w.exclude(all[2], "true")
 		stop := w.start(config())

@@ -110,7 +110,7 @@ func TestExplainedNoteOfAPrivateLinkStays(t *testing.T) {
 }
 
 // warnedOnce checks that a Service was warned once of something, in these words.
-func (w *world) warnedOnce(name, reason string, words ...string) {
+func (w *serviceCluster) warnedOnce(name, reason string, words ...string) {
 	w.t.Helper()
 	var reported []string
 	for _, e := range w.events.list(name) {

@@ -22,7 +22,7 @@ import (
 )
 
 // vanish takes a Service out of Kubernetes as if it had never had a finalizer.
-func (w *world) vanish(name string) {
+func (w *serviceCluster) vanish(name string) {
 	w.t.Helper()
 	if err := w.client.Tracker().Delete(servicesResource, corev1.NamespaceDefault, name); err != nil {
 		w.t.Fatal(err)
@@ -32,13 +32,13 @@ func (w *world) vanish(name string) {
 // TestAFailedDeletionIsReported checks the event reason of a failed deletion: one for Services that
 // are held by their finalizer, another one for deleted Services.
 func TestAFailedDeletionIsReported(t *testing.T) {
-	for reason, goes := range map[string]func(*world){
-		"SyncLoadBalancerFailed":   func(w *world) { w.remove("web") },
-		"DeleteLoadBalancerFailed": func(w *world) { w.vanish("web") },
+	for reason, goes := range map[string]func(*serviceCluster){
+		"SyncLoadBalancerFailed":   func(w *serviceCluster) { w.remove("web") },
+		"DeleteLoadBalancerFailed": func(w *serviceCluster) { w.vanish("web") },
 	} {
 		t.Run(reason, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1}, 1)
+				w := newServiceCluster(t, core.Options{Latency: 1}, 1)
 				before := w.Snapshot()
 				w.start(config())
 				w.create(w.newService("web", 80))
@@ -134,15 +134,15 @@ func TestLeftoversInTheWay(t *testing.T) {
 }
 
 // guestOf adds a Service at the public IP that was made for another Service.
-func (w *world) guestOf(host, name string, port int32) {
+func (w *serviceCluster) guestOf(host, name string, port int32) {
 	s := w.newService(name, port)
 	annotated("pip-name", testkit.ClusterName+"-"+w.base(host))(s)
 	w.create(s)
 }
 
-// hosted is a world where a Service went and its guest stayed at its frontend.
-func hosted(t *testing.T) *world {
-	w := newWorld(t, core.Options{Latency: 1}, 1)
+// hosted is a service cluster where a Service went and its guest stayed at its frontend.
+func hosted(t *testing.T) *serviceCluster {
+	w := newServiceCluster(t, core.Options{Latency: 1}, 1)
 	stop := w.start(repairing())
 	w.create(w.newService("host", 80))
 	w.served("host")
@@ -182,7 +182,7 @@ func TestWhereAGuestStaysNothingIsLeft(t *testing.T) {
 // The tag of a public IP names the Services that it serves, while some wait for others to go.
 func TestThePublicIPOfGuestsNamesThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 1)
+		w := newServiceCluster(t, core.Options{Latency: 1}, 1)
 		w.start(config())
 		tag := func() string {
 			w.settle()
@@ -274,13 +274,13 @@ func TestAFailedCreationLeavesNoSecurityRules(t *testing.T) {
 }
 
 // freezeNews keeps events from the next watches of Services.
-func (w *world) freezeNews() {
+func (w *serviceCluster) freezeNews() {
 	w.client.PrependWatchReactor(services, func(kubetesting.Action) (bool, watch.Interface, error) {
 		return true, watch.NewFake(), nil
 	})
 }
 
-func (w *world) firstNode() string {
+func (w *serviceCluster) firstNode() string {
 	w.t.Helper()
 	nodes, err := w.client.Tracker().List(corev1.SchemeGroupVersion.WithResource("nodes"), corev1.SchemeGroupVersion.WithKind("Node"), "")
 	if err != nil {
@@ -292,13 +292,13 @@ func (w *world) firstNode() string {
 // A Service is deleted, or asks for nothing any more, and another leader removes it from Azure. A
 // leader with stale informers does not create it again.
 func TestALeaderWithoutNewsMakesNothingAnew(t *testing.T) {
-	for name, goes := range map[string]func(*world){
-		"gone":                      func(w *world) { w.remove("web") },
-		"no load balancer any more": func(w *world) { w.change("web", noBalancer) },
+	for name, goes := range map[string]func(*serviceCluster){
+		"gone":                      func(w *serviceCluster) { w.remove("web") },
+		"no load balancer any more": func(w *serviceCluster) { w.change("web", noBalancer) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{}, 2)
+				w := newServiceCluster(t, core.Options{}, 2)
 				before := w.Snapshot()
 				w.start(config())
 				w.create(w.newService("web", 80))
@@ -389,7 +389,7 @@ func TestANewLeaderReadsAgain(t *testing.T) {
 // show the Service.
 func TestWhatWasMadeForAServiceThatWentIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Seed: 3}, 1)
+		w := newServiceCluster(t, core.Options{Latency: 1, Seed: 3}, 1)
 		before := w.Snapshot()
 		held := w.newService("late", 80)
 		held.Finalizers = []string{helpers.LoadBalancerCleanupFinalizer}
@@ -435,7 +435,7 @@ const rulesToNowhere = `{"name":"k8s-azure-lb_allow_IPv4_0123456789abcdef0123456
 func TestSecurityRulesThatLeadNowhere(t *testing.T) {
 	for _, others := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, core.Options{}, 1)
+			w := newServiceCluster(t, core.Options{}, 1)
 			before := w.Snapshot()
 			if others {
 				s := w.newService("theirs", 80)
@@ -464,7 +464,7 @@ func TestSecurityRulesThatLeadNowhere(t *testing.T) {
 	}
 }
 
-func (w *world) addRule(rule string) {
+func (w *serviceCluster) addRule(rule string) {
 	w.t.Helper()
 	client := w.OtherClient()
 	doc, err := client.Fresh().Get(w.t.Context(), testkit.SecurityGroup)
@@ -485,7 +485,7 @@ func (w *world) addRule(rule string) {
 // removes all that is left.
 func TestAFailedSearchForLeftoversIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		stop := w.start(repairing())
 		w.create(w.newService("stays", 80))
 		w.served("stays")
@@ -514,7 +514,7 @@ func TestAFailedSearchForLeftoversIsRepeated(t *testing.T) {
 // They are removed though the Service exists.
 func TestAServiceThatIsThereCanHaveLeftSomething(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		before := w.Snapshot()
 		stop := w.start(config())
 		w.create(w.newService("web", 80))

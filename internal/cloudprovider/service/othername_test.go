@@ -33,7 +33,7 @@ func inside(s *corev1.Service) *corev1.Service {
 
 // movedTo serves Services under the name prod, and then under another one. Their addresses
 // before and after are returned.
-func movedTo(t *testing.T, w *world, name string, meanwhile func(), all ...*corev1.Service) (before, after []string) {
+func movedTo(t *testing.T, w *serviceCluster, name string, meanwhile func(), all ...*corev1.Service) (before, after []string) {
 	t.Helper()
 	addresses := func() (list []string) {
 		for _, s := range all {
@@ -61,7 +61,7 @@ func movedTo(t *testing.T, w *world, name string, meanwhile func(), all ...*core
 // address: nothing is done, and each Service says why, once.
 func TestAForgottenClusterNameChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newServiceCluster(t, core.Options{}, 2)
 		before, after := movedTo(t, w, "kubernetes", func() { w.create(w.newService("new", 82)) },
 			w.newService("web", 80), w.newService("api", 81), inside(w.newService("db", 82)))
 		if !slices.Equal(before, after) {
@@ -100,10 +100,10 @@ func TestAForgottenClusterNameChangesNothing(t *testing.T) {
 // from naming the addresses, which stay then.
 func TestAnotherClusterNameThatIsMeant(t *testing.T) {
 	for name, c := range map[string]struct {
-		meant func(*world)
+		meant func(*serviceCluster)
 		stays bool
 	}{
-		"with a tag": {func(w *world) {
+		"with a tag": {func(w *serviceCluster) {
 			for _, ip := range testkit.List[network.PublicIPAddress](w.Azure, testkit.Group, network.PublicIPAddresses) {
 				body := azure.Document(`{"tags":{"k8s-azure-cluster-name":"kubernetes","k8s-azure-service":"default/web"}}`)
 				if _, err := w.Client.Patch(w.t.Context(), azure.Write{ID: ip.ID, Body: body}); err != nil {
@@ -111,7 +111,7 @@ func TestAnotherClusterNameThatIsMeant(t *testing.T) {
 				}
 			}
 		}, false},
-		"with the addresses": {func(w *world) {
+		"with the addresses": {func(w *serviceCluster) {
 			w.change("web", func(s *corev1.Service) {
 				metav1.SetMetaDataAnnotation(&s.ObjectMeta, key.PublicIPName.Name, "prod-"+framework.DefaultLoadBalancerName(s))
 			})
@@ -119,7 +119,7 @@ func TestAnotherClusterNameThatIsMeant(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{}, 2)
+				w := newServiceCluster(t, core.Options{}, 2)
 				before, after := movedTo(t, w, "kubernetes", func() { c.meant(w) }, w.newService("web", 80))
 				if slices.Equal(before, after) != c.stays || after[0] == "" {
 					t.Errorf("addresses were %q and are %q", before, after)
@@ -142,7 +142,7 @@ func TestAnotherClusterNameThatIsMeant(t *testing.T) {
 func TestTheRightClusterName(t *testing.T) {
 	for _, name := range []string{"prod", "PROD"} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, core.Options{}, 2)
+			w := newServiceCluster(t, core.Options{}, 2)
 			before, after := movedTo(t, w, name, func() {}, w.newService("web", 80))
 			if got := w.Writes(); !slices.Equal(before, after) || len(got) > 0 {
 				t.Errorf("addresses were %q and are %q; written was %q", before, after, got)

@@ -28,7 +28,7 @@ type object = map[string]any
 func ref(id azure.ID) object { return object{"id": string(id)} }
 
 // byHand changes a document as another owner would, through a client of its own.
-func (w *world) byHand(id azure.ID, edit func(properties object)) {
+func (w *serviceCluster) byHand(id azure.ID, edit func(properties object)) {
 	w.t.Helper()
 	client := w.OtherClient()
 	doc, err := client.Get(w.t.Context(), id)
@@ -76,7 +76,7 @@ const (
 
 // layTheirs makes the cluster's load balancer before kaz runs, with everything that a user can put into it. Here it
 // is how the machines reach the Internet.
-func (w *world) layTheirs() {
+func (w *serviceCluster) layTheirs() {
 	w.t.Helper()
 	w.Put(theirIP,
 		object{"location": testkit.Location, "sku": object{"name": "Standard"}, "properties": object{"publicIPAllocationMethod": "Static"}})
@@ -104,15 +104,17 @@ func (w *world) layTheirs() {
 	w.Forget()
 }
 
-func (w *world) balancer() network.LoadBalancer {
+func (w *serviceCluster) balancer() network.LoadBalancer {
 	w.t.Helper()
 	return testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer).Properties
 }
 
-func (w *world) base(name string) string { return framework.DefaultLoadBalancerName(w.get(name)) }
+func (w *serviceCluster) base(name string) string {
+	return framework.DefaultLoadBalancerName(w.get(name))
+}
 
 // reported waits until a Service gets an event.
-func (w *world) reported(name, reason, of string) {
+func (w *serviceCluster) reported(name, reason, of string) {
 	w.t.Helper()
 	w.until(fmt.Sprintf("%s gets %s %q", name, reason, of), func() bool {
 		return slices.ContainsFunc(w.events.list(name),
@@ -121,7 +123,7 @@ func (w *world) reported(name, reason, of string) {
 }
 
 // touched queues a Service again, which must write nothing.
-func (w *world) touched(name string) {
+func (w *serviceCluster) touched(name string) {
 	w.t.Helper()
 	w.settle()
 	w.Forget()
@@ -133,7 +135,7 @@ func (w *world) touched(name string) {
 	}
 }
 
-func (w *world) removed(names ...string) {
+func (w *serviceCluster) removed(names ...string) {
 	w.t.Helper()
 	for _, n := range names {
 		w.remove(n)
@@ -148,7 +150,7 @@ func TestPreconfiguredPools(t *testing.T) {
 		t.Run(members, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w, _ := kindsWorld(t, 2)
+				w, _ := kindsCluster(t, 2)
 				w.layTheirs()
 				theirs := []string{"alone0", "member0"}
 				w.fillByHand(members == "addresses", theirs)
@@ -185,7 +187,7 @@ func TestPreconfiguredPools(t *testing.T) {
 }
 
 // fillByHand puts nodes into the cluster's pool as another owner would.
-func (w *world) fillByHand(addresses bool, nodes []string) {
+func (w *serviceCluster) fillByHand(addresses bool, nodes []string) {
 	w.t.Helper()
 	for _, name := range nodes {
 		address := w.nodesByName()[name].Status.Addresses[0].Address
@@ -214,7 +216,7 @@ func (w *world) fillByHand(addresses bool, nodes []string) {
 func TestPreconfiguredPoolsKeepTheirLoadBalancer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newServiceCluster(t, core.Options{}, 2)
 		before := w.Surroundings()
 		c := config()
 		c.LoadBalancer.PresetExternal = true
@@ -251,7 +253,7 @@ func TestPreconfiguredPoolsKeepTheirLoadBalancer(t *testing.T) {
 func TestAFrontendThatIsInUseStays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newServiceCluster(t, core.Options{}, 2)
 		before := w.Surroundings()
 		c := repairing()
 		goesOutByRules(&c.LoadBalancer)
@@ -312,7 +314,7 @@ func TestAPortInUse(t *testing.T) {
 		t.Run(list, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{}, 1)
+				w := newServiceCluster(t, core.Options{}, 1)
 				before := w.Surroundings()
 				w.start(repairing())
 				w.create(w.newService("web", 443))
@@ -348,7 +350,7 @@ func TestForeignResourcesStay(t *testing.T) {
 		t.Run(members, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{}, 3)
+				w := newServiceCluster(t, core.Options{}, 3)
 				w.layTheirs()
 				w.byHand(testkit.SecurityGroup, withPart("securityRules", their, object{
 					"priority": 500, "direction": "Inbound", "access": "Allow", "protocol": "Tcp", "sourceAddressPrefix": "10.0.0.0/8",
@@ -390,7 +392,7 @@ func TestForeignResourcesStay(t *testing.T) {
 
 // othersParts are the parts of load balancer and security group that are called theirs, and
 // the load balancer's tags, without what changes with every write.
-func (w *world) othersParts() map[string]string {
+func (w *serviceCluster) othersParts() map[string]string {
 	w.t.Helper()
 	all := map[string]string{}
 	for _, id := range []azure.ID{testkit.LoadBalancer, testkit.SecurityGroup} {
@@ -430,7 +432,7 @@ func TestWhatChangesUnderneathStays(t *testing.T) {
 		t.Run(id.Name(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{}, 1)
+				w := newServiceCluster(t, core.Options{}, 1)
 				before := w.Surroundings()
 				w.start(config())
 				w.create(w.newService("web", 80))
@@ -471,7 +473,7 @@ func TestWhatChangesUnderneathStays(t *testing.T) {
 func TestABasicLoadBalancerIsReplaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newServiceCluster(t, core.Options{}, 2)
 		before := w.Surroundings()
 		s := w.newService("web", 80)
 		address := w.layBasic(s)
@@ -498,7 +500,7 @@ func TestABasicLoadBalancerIsReplaced(t *testing.T) {
 }
 
 // layBasic makes what an old cluster has for a Service, with all machines in the pool, and returns the address.
-func (w *world) layBasic(s *corev1.Service) string {
+func (w *serviceCluster) layBasic(s *corev1.Service) string {
 	w.t.Helper()
 	base := framework.DefaultLoadBalancerName(s)
 	id := testkit.Group.Resource(network.PublicIPAddresses, testkit.ClusterName+"-"+base)
@@ -546,7 +548,7 @@ func joins(profile any, pools ...azure.ID) {
 func TestEdgeZone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newServiceCluster(t, core.Options{}, 2)
 		before := w.Surroundings()
 		c := config()
 		c.LoadBalancer.EdgeZone = &azure.ExtendedLocation{Name: "microsoftlosangeles1", Type: "EdgeZone"}
@@ -607,7 +609,7 @@ func TestOnlyThePublicIPIsThere(t *testing.T) {
 		t.Run("deleted under "+by, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{}, 1)
+				w := newServiceCluster(t, core.Options{}, 1)
 				before := w.Surroundings()
 				c := config()
 				c.LoadBalancer.PoolByIP = true // nothing else holds the load balancer
@@ -649,7 +651,7 @@ func TestAPublicIPThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fails := []core.Fault{{Method: "PUT", Type: network.PublicIPAddresses, Times: 1, Fault: core.FaultOperation,
 			Code: "InternalServerError"}}
-		w := newWorld(t, core.Options{Latency: 1, Faults: fails}, 1)
+		w := newServiceCluster(t, core.Options{Latency: 1, Faults: fails}, 1)
 		before := w.Surroundings()
 		w.start(config())
 		w.create(w.newService("web", 80))

@@ -21,10 +21,10 @@ import (
 
 var outboundBalancer = testkit.Group.Resource(network.LoadBalancers, "out")
 
-// outboundWorld is a cluster with two machines that have their outbound traffic from a load balancer with an outbound rule.
-func outboundWorld(t *testing.T) *world {
+// outboundCluster is a cluster with two machines that have their outbound traffic from a load balancer with an outbound rule.
+func outboundCluster(t *testing.T) *serviceCluster {
 	t.Helper()
-	w := newWorld(t, core.Options{Latency: 1}, 0)
+	w := newServiceCluster(t, core.Options{Latency: 1}, 0)
 	address := testkit.Group.Resource(network.PublicIPAddresses, "out-pip")
 	w.put(address, `{"location":"`+testkit.Location+`","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"}}`)
 	frontend, pool := outboundBalancer.Child("frontendIPConfigurations", "out-0"), outboundBalancer.Child(network.BackendAddressPools, "nodes")
@@ -61,7 +61,7 @@ func atOutbound() service.Config {
 // that it gets members when the controller uses the load balancer of the machines. Its address stays.
 func TestMachinesInAnotherLoadBalancer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := outboundWorld(t)
+		w := outboundCluster(t)
 		stop := w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -91,7 +91,7 @@ func TestMachinesInAnotherLoadBalancer(t *testing.T) {
 // with the address of the outbound traffic.
 func TestOutboundRuleStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := outboundWorld(t)
+		w := outboundCluster(t)
 		facts := func() string {
 			p := testkit.Must[network.LoadBalancer](w.Azure, outboundBalancer).Properties
 			var all []string

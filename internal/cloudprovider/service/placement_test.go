@@ -23,19 +23,19 @@ import (
 
 // spread is a cluster with two load balancers, each with a scale set of its own.
 type spread struct {
-	*world
+	*serviceCluster
 	config service.Config
 	stop   func()
 }
 
 const secondSet = testkit.Group + "/providers/" + compute.ScaleSets + "/nodes1"
 
-// spreadWorld plays a story with two load balancers. In the end Azure must be as it was.
-func spreadWorld(t *testing.T, story func(t *testing.T, w *spread)) {
+// spreadCluster plays a story with two load balancers. In the end Azure must be as it was.
+func spreadCluster(t *testing.T, story func(t *testing.T, w *spread)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &spread{world: newWorld(t, core.Options{}, 2), config: several()}
+		w := &spread{serviceCluster: newServiceCluster(t, core.Options{}, 2), config: several()}
 		w.AddScaleSet(secondSet.Name(), testkit.Uniform, 2, "1")
 		for _, vm := range testkit.List[compute.Instance](w.Azure, secondSet, compute.ScaleSetInstances) {
 			w.addNode(vm)
@@ -126,7 +126,7 @@ var (
 // Row 98. A load balancer that takes no further Services keeps its Services, which may change. New Services go to
 // another load balancer. A full load balancer takes none either (D16).
 func TestALoadBalancerThatTakesNoMore(t *testing.T) {
-	spreadWorld(t, func(t *testing.T, w *spread) {
+	spreadCluster(t, func(t *testing.T, w *spread) {
 		w.again(asItIs)
 		w.add("web", 80, plain)
 		w.are(map[string]place{"kubernetes": {[]string{"web"}, allNodes}})
@@ -160,7 +160,7 @@ func TestSelectorsOfLoadBalancers(t *testing.T) {
 	selects := func(name, value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{name: value}}
 	}
-	spreadWorld(t, func(t *testing.T, w *spread) {
+	spreadCluster(t, func(t *testing.T, w *spread) {
 		w.again(func(c *loadbalancer.Config) { c.Balancers[1].ServiceSelector = selects("lb", "two") })
 		w.add("web", 80, labelled("lb", "two"))
 		w.add("api", 81, plain)
@@ -194,7 +194,7 @@ func TestSelectorsOfLoadBalancers(t *testing.T) {
 // that address. It names the address itself or its public IP. A Service that is also sent to another load balancer,
 // or that may not be at this one, gets a problem.
 func TestAnAddressLeadsToItsLoadBalancer(t *testing.T) {
-	spreadWorld(t, func(t *testing.T, w *spread) {
+	spreadCluster(t, func(t *testing.T, w *spread) {
 		w.again(asItIs)
 		w.add("web", 80, annotated("load-balancer-configurations", "lb2"))
 		w.add("other", 79, annotated("load-balancer-configurations", "kubernetes"))
@@ -266,7 +266,7 @@ func TestASharedFrontendStays(t *testing.T) {
 			func(w *spread) { w.byHand(testkit.LoadBalancer, withoutPart("outboundRules", their)) }, "of an unknown owner", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			spreadWorld(t, func(t *testing.T, w *spread) {
+			spreadCluster(t, func(t *testing.T, w *spread) {
 				w.config.RepairPeriod = 30 * time.Minute
 				w.again(goesOutByRules)
 				kind := ""
@@ -306,7 +306,7 @@ func TestASharedFrontendStays(t *testing.T) {
 // first one comes. A Service receives packets at the nodes' own addresses. They are let in at the nodes that its load
 // balancer has now, and at no others. That needs no change of the Service.
 func TestNodesThatChangePlacesAreLetIn(t *testing.T) {
-	spreadWorld(t, func(t *testing.T, w *spread) {
+	spreadCluster(t, func(t *testing.T, w *spread) {
 		w.again(asItIs)
 		w.add("web", 80, annotated("load-balancer-configurations", "lb2"))
 		w.add("near", 79, annotated("load-balancer-configurations", "kubernetes", "disable-load-balancer-floating-ip", "true"))
@@ -347,7 +347,7 @@ func TestALoadBalancerThatAScaleSetNeeds(t *testing.T) {
 			t.Run(fmt.Sprintf("in %s, late %v", group.Name(), late), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, core.Options{Latency: 1}, 1)
+					w := newServiceCluster(t, core.Options{Latency: 1}, 1)
 					set := group.Resource(compute.ScaleSets, "extra")
 					w.PutScaleSet(set, "extra-", testkit.Uniform, 1)
 					before := w.Surroundings()

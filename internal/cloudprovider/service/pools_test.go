@@ -22,7 +22,7 @@ func TestOneReadOfSeveralScaleSets(t *testing.T) {
 	for _, sets := range []int{1, 4, 11} {
 		t.Run(fmt.Sprint(sets), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 0.1, Seed: 2}, 2)
+				w := newServiceCluster(t, core.Options{Latency: 0.1, Seed: 2}, 2)
 				for i := range sets - 1 {
 					id := w.AddScaleSet(fmt.Sprint("more", i), testkit.Uniform, 2, "1")
 					for _, vm := range testkit.List[compute.Instance](w.Azure, id, compute.ScaleSetInstances) {
@@ -66,7 +66,7 @@ func TestANodeIsExcludedBeforeAComparison(t *testing.T) {
 	for i := range 24 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1, Seed: uint64(i)}, 3)
+				w := newServiceCluster(t, core.Options{Latency: 1, Seed: uint64(i)}, 3)
 				w.start(config())
 				<-time.After(65 * time.Second)
 				w.create(w.newService("web", 80))
@@ -95,7 +95,7 @@ func TestAFailedPoolWriteIsNotReportedAsDone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1}, 2)
+				w := newServiceCluster(t, core.Options{Latency: 1}, 2)
 				w.exclude("nodes0-000000", "true")
 				w.start(config())
 				w.create(w.newService("web", 80))
@@ -133,7 +133,7 @@ func TestAnAddressIsShownWhenAMachineIsThere(t *testing.T) {
 	for name, busy := range map[string]time.Duration{"soon": 0, "when Azure lets one in": 5 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1, Seed: 2}, 3)
+				w := newServiceCluster(t, core.Options{Latency: 1, Seed: 2}, 3)
 				done := func() {}
 				if busy > 0 {
 					done = w.keepBusy(compute.ScaleSetInstances, "*")
@@ -160,7 +160,7 @@ func TestAnAddressIsShownWhenAMachineIsThere(t *testing.T) {
 // soon as a first one.
 func TestFailuresOfMachinesThatAreOverAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newServiceCluster(t, core.Options{}, 2)
 		w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -191,13 +191,13 @@ func TestFailuresOfMachinesThatAreOverAreForgotten(t *testing.T) {
 // TestAFailedPoolWriteIsFollowedByAnEvent checks a Service with an event that machines could not join or leave. It
 // gets a further event when they did after all.
 func TestAFailedPoolWriteIsFollowedByAnEvent(t *testing.T) {
-	for name, change := range map[string]func(w *world){
-		"one does not come":  func(w *world) { w.create(w.newService("web", 80)) },
-		"one does not leave": func(w *world) { w.exclude("nodes0-000000", "true") },
+	for name, change := range map[string]func(w *serviceCluster){
+		"one does not come":  func(w *serviceCluster) { w.create(w.newService("web", 80)) },
+		"one does not leave": func(w *serviceCluster) { w.exclude("nodes0-000000", "true") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1}, 2)
+				w := newServiceCluster(t, core.Options{Latency: 1}, 2)
 				w.start(config())
 				if name == "one does not leave" {
 					w.create(w.newService("web", 80))

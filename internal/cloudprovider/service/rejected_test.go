@@ -16,7 +16,7 @@ import (
 )
 
 // readdress gives nodes other addresses, one after the other.
-func (w *world) readdress(addresses ...string) {
+func (w *serviceCluster) readdress(addresses ...string) {
 	w.t.Helper()
 	nodes := slices.Sorted(maps.Keys(w.nodesByName()))
 	for i, address := range addresses {
@@ -27,7 +27,7 @@ func (w *world) readdress(addresses ...string) {
 }
 
 // listed are the addresses in the pool.
-func (w *world) listed() (addresses []string) {
+func (w *serviceCluster) listed() (addresses []string) {
 	w.t.Helper()
 	for _, p := range testkit.Must[network.LoadBalancer](w.Azure, testkit.LoadBalancer).Properties.BackendAddressPools {
 		for _, m := range p.Properties.LoadBalancerBackendAddresses {
@@ -42,9 +42,9 @@ func (w *world) listed() (addresses []string) {
 // but the other nodes serve the Services all the same. When the node gets another address, or the network becomes
 // larger, the node serves, too.
 func TestNodesOfAnotherNetwork(t *testing.T) {
-	for name, repair := range map[string]func(w *world){
-		"gets an address": func(w *world) { w.readdress("10.240.0.200") },
-		"network grows": func(w *world) {
+	for name, repair := range map[string]func(w *serviceCluster){
+		"gets an address": func(w *serviceCluster) { w.readdress("10.240.0.200") },
+		"network grows": func(w *serviceCluster) {
 			w.byHand(testkit.VNet, func(p object) {
 				p["addressSpace"] = object{"addressPrefixes": []any{"10.0.0.0/8", "192.168.0.0/16", "fd00::/48"}}
 			})
@@ -53,7 +53,7 @@ func TestNodesOfAnotherNetwork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1}, 4)
+				w := newServiceCluster(t, core.Options{Latency: 1}, 4)
 				c := repairing()
 				c.LoadBalancer.PoolByIP = true
 				w.start(c)
@@ -104,7 +104,7 @@ func TestNodesOfAnotherNetwork(t *testing.T) {
 // Then no single node is at fault. The members stay as they are.
 func TestAllNodesOfAnotherNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 2)
+		w := newServiceCluster(t, core.Options{Latency: 1}, 2)
 		c := config()
 		c.LoadBalancer.PoolByIP = true
 		w.readdress("192.168.77.7", "192.168.77.8")

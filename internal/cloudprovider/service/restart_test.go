@@ -16,7 +16,7 @@ import (
 )
 
 // recorded is an Event that an earlier controller sent for a Service.
-func (w *world) recorded(name, kind, reason string, ago time.Duration) {
+func (w *serviceCluster) recorded(name, kind, reason string, ago time.Duration) {
 	w.t.Helper()
 	s := w.get(name)
 	e := &corev1.Event{
@@ -35,7 +35,7 @@ func TestAFailureIsFollowedByAnEvent(t *testing.T) {
 	for name, denied := range map[string]bool{"": false, "Events may not be listed": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1}, 1)
+				w := newServiceCluster(t, core.Options{Latency: 1}, 1)
 				stop := w.start(config())
 				all := []string{"failed", "nodes", "cured", "warned", "quiet"}
 				for i, name := range all {

@@ -23,7 +23,7 @@ import (
 )
 
 // env lets the scenarios drive the controller through the API server.
-func (w *world) env() testkit.Env {
+func (w *serviceCluster) env() testkit.Env {
 	return testkit.Env{
 		Azure: w.Client.Fresh(), Group: testkit.Group, SecurityGroup: testkit.SecurityGroup,
 		ScaleSets: []azure.ID{testkit.Nodes}, ClusterName: testkit.ClusterName,
@@ -56,7 +56,7 @@ func (w *world) env() testkit.Env {
 
 // apply writes a Service and returns after the event of the outcome. A label that differs between turns causes a pass
 // even for an unchanged Service.
-func (w *world) apply(s *corev1.Service) (refused error) {
+func (w *serviceCluster) apply(s *corev1.Service) (refused error) {
 	w.t.Helper()
 	w.turns++
 	seen := len(w.events.list(s.Name))
@@ -88,7 +88,7 @@ func TestExternalService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, o, 3)
+				w := newServiceCluster(t, o, 3)
 				w.start(config())
 				testkit.ExternalService(t, w.env())
 			})
@@ -115,7 +115,7 @@ func TestServiceScenarios(t *testing.T) {
 			t.Run(name+"/"+scenario.Name, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t, core.Options{}, 2)
+					w := newServiceCluster(t, core.Options{}, 2)
 					c := config()
 					change(&c.LoadBalancer)
 					if scenario.Config != nil {
@@ -147,7 +147,7 @@ func TestSeveralLoadBalancers(t *testing.T) {
 		t.Run(scenario.Name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{}, 2)
+				w := newServiceCluster(t, core.Options{}, 2)
 				w.start(several())
 				env := w.env()
 				env.OwnPools = true
@@ -171,7 +171,7 @@ func several() service.Config {
 // endpoints, however they move.
 func TestEndpointsOfServicesOfPolicyLocal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 3)
+		w := newServiceCluster(t, core.Options{}, 3)
 		w.start(several())
 		web := w.newService("web", 80)
 		web.Spec.ExternalTrafficPolicy, web.Spec.HealthCheckNodePort = corev1.ServiceExternalTrafficPolicyLocal, 32000
@@ -199,7 +199,7 @@ func TestTheBackendsOfAServiceThatIsRefused(t *testing.T) {
 	for _, pool := range []string{testkit.ClusterName, "default-web"} {
 		t.Run(pool, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{}, 3)
+				w := newServiceCluster(t, core.Options{}, 3)
 				c := several()
 				c.RepairPeriod = 0
 				w.start(c)
@@ -236,7 +236,7 @@ func TestTheBackendsOfAServiceThatIsRefused(t *testing.T) {
 }
 
 // endpoints tells where a Service's endpoints are.
-func (w *world) endpoints(name string, nodes ...string) {
+func (w *serviceCluster) endpoints(name string, nodes ...string) {
 	w.t.Helper()
 	slice := &discovery.EndpointSlice{ObjectMeta: metav1.ObjectMeta{
 		Namespace: corev1.NamespaceDefault, Name: name + "-1", Labels: map[string]string{discovery.LabelServiceName: name},
@@ -258,7 +258,7 @@ func (w *world) endpoints(name string, nodes ...string) {
 }
 
 // addressesIn counts the addresses in all pools of a name.
-func (w *world) addressesIn(pool string) (total int) {
+func (w *serviceCluster) addressesIn(pool string) (total int) {
 	w.t.Helper()
 	for _, lb := range testkit.List[network.LoadBalancer](w.Azure, testkit.Group, network.LoadBalancers) {
 		for _, p := range lb.Properties.BackendAddressPools {
@@ -273,7 +273,7 @@ func (w *world) addressesIn(pool string) (total int) {
 // A namespace that gets other labels takes its Services to another load balancer, with their addresses, and back.
 func TestNamespacesThatAreRelabelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 2)
+		w := newServiceCluster(t, core.Options{Latency: 1}, 2)
 		c := several()
 		c.LoadBalancer.Balancers[1].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "b"}}
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: corev1.NamespaceDefault, Labels: map[string]string{"team": "a"}}}
@@ -318,7 +318,7 @@ func TestNamespacesThatAreRelabelled(t *testing.T) {
 // the namespace.
 func TestANamespaceThatIsKnownLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 2)
+		w := newServiceCluster(t, core.Options{Latency: 1}, 2)
 		c := several()
 		c.RepairPeriod = 0
 		c.LoadBalancer.Balancers[1].NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "b"}}
@@ -344,7 +344,7 @@ func TestPoolsAreMigratedByAzure(t *testing.T) {
 	for _, byAPI := range []bool{true, false} {
 		t.Run(fmt.Sprintf("by Azure: %v", byAPI), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1}, 3)
+				w := newServiceCluster(t, core.Options{Latency: 1}, 3)
 				before := w.Snapshot()
 				stop := w.start(config())
 				names := w.createMany(3)

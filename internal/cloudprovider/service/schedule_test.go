@@ -80,7 +80,7 @@ func playSchedule(t *testing.T, seed uint64) {
 
 // schedule is one random sequence of changes and disturbances.
 type schedule struct {
-	*world
+	*serviceCluster
 	random *rand.Rand
 	config service.Config
 	before map[string]string
@@ -106,7 +106,7 @@ func newSchedule(t *testing.T, seed uint64) *schedule {
 		default:
 		}
 	}}
-	s.world = newWorld(t, o, 2)
+	s.serviceCluster = newServiceCluster(t, o, 2)
 	if err := testkit.Prepare(t.Context(), s.Client, testkit.Group, testkit.VNet, given); err != nil {
 		t.Fatal(err)
 	}

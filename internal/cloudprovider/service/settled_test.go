@@ -114,7 +114,7 @@ func TestACommitLeavesNothingForTheNextProcess(t *testing.T) {
 
 // leavesNothing serves Services at random, removes some, and restarts the controller.
 func leavesNothing(t *testing.T, c service.Config, r *rand.Rand) {
-	w := newWorld(t, core.Options{Latency: float64(r.IntN(2)), Seed: r.Uint64()}, 3)
+	w := newServiceCluster(t, core.Options{Latency: float64(r.IntN(2)), Seed: r.Uint64()}, 3)
 	w.DualStack()
 	w.Put(azure.GroupID(testkit.Subscription, otherGroup), object{"location": testkit.Location})
 	w.Put(testkit.Group.Resource(network.PublicIPAddresses, "byname"), object{"location": testkit.Location,

@@ -63,7 +63,7 @@ const (
 )
 
 // measure counts what do costs. Before it calls do, it waits until Azure's counts of requests are full.
-func (w *world) measure(do func()) cost {
+func (w *serviceCluster) measure(do func()) cost {
 	w.t.Helper()
 	const full = 10 * time.Minute // until Azure's counts of requests are full again
 	<-time.After(full)
@@ -100,7 +100,7 @@ func (w *world) measure(do func()) cost {
 const burst = 50 * time.Millisecond
 
 // arrive creates Services as an apply of one file does: within a burst, not in one moment.
-func (w *world) arrive(count int) []string {
+func (w *serviceCluster) arrive(count int) []string {
 	w.t.Helper()
 	names := make([]string, count)
 	w.spread(count, func(i int) {
@@ -111,7 +111,7 @@ func (w *world) arrive(count int) []string {
 }
 
 // spread does something count times within a burst, with random time in between.
-func (w *world) spread(count int, do func(int)) {
+func (w *serviceCluster) spread(count int, do func(int)) {
 	w.t.Helper()
 	chance := rand.New(rand.NewPCG(*speedSeed, uint64(count)))
 	for i := range count {
@@ -121,7 +121,7 @@ func (w *world) spread(count int, do func(int)) {
 }
 
 // quiet waits until no request is sent for a minute. It returns how long it took until the last request was answered.
-func (w *world) quiet() time.Duration {
+func (w *serviceCluster) quiet() time.Duration {
 	began := time.Now()
 	const while = time.Minute
 	for {
@@ -140,8 +140,8 @@ func (w *world) quiet() time.Duration {
 
 // byAddress is a cluster with pools of addresses and this number of nodes of scale sets. No request is needed for
 // these nodes.
-func byAddress(t *testing.T, azure core.Options, count int, sets ...string) (*world, service.Config) {
-	w := newWorld(t, azure, 1)
+func byAddress(t *testing.T, azure core.Options, count int, sets ...string) (*serviceCluster, service.Config) {
+	w := newServiceCluster(t, azure, 1)
 	for i := range count - 1 {
 		w.addAddress(i, sets[i%len(sets)])
 	}
@@ -156,7 +156,7 @@ func byAddress(t *testing.T, azure core.Options, count int, sets ...string) (*wo
 }
 
 // addAddress registers a node that has an address in the nodes' subnet.
-func (w *world) addAddress(i int, set string) string {
+func (w *serviceCluster) addAddress(i int, set string) string {
 	w.t.Helper()
 	vm := testkit.Group.Resource("Microsoft.Compute/virtualMachineScaleSets", set).Child("virtualMachines", fmt.Sprint(i+1))
 	id, err := nodes.ProviderID(vm)
@@ -173,7 +173,7 @@ func (w *world) addAddress(i int, set string) string {
 	return node.Name
 }
 
-func (w *world) dropNode(name string) {
+func (w *serviceCluster) dropNode(name string) {
 	w.t.Helper()
 	if err := w.client.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("nodes"), "", name); err != nil {
 		w.t.Fatal(err)
@@ -192,7 +192,7 @@ var speeds = map[string]struct {
 		got.holds(t, limits{took: 45 * time.Second, reads: 30, balancers: 10, groups: 10, publicIPs: 100, asked: askedPerAddress * 100})
 	}},
 	"100 Services, filled pool of interfaces": {long: true, test: func(t *testing.T, azure core.Options) {
-		w := newWorld(t, azure, hundred)
+		w := newServiceCluster(t, azure, hundred)
 		w.start(config())
 		w.create(w.newService("first", 80))
 		w.served("first")
@@ -200,7 +200,7 @@ var speeds = map[string]struct {
 		got.holds(t, limits{took: 45 * time.Second, reads: 30, balancers: 10, groups: 10, publicIPs: 100, asked: askedPerAddress * 100})
 	}},
 	"100 Services, empty pool of interfaces": {long: true, test: func(t *testing.T, azure core.Options) {
-		w := newWorld(t, azure, hundred)
+		w := newServiceCluster(t, azure, hundred)
 		w.start(config())
 		var late time.Duration
 		got := w.measure(func() {
@@ -314,7 +314,7 @@ var speeds = map[string]struct {
 
 // scaleSetTook is the time from the first write of the scale set to that of an instance,
 // which follows it.
-func (w *world) scaleSetTook() time.Duration {
+func (w *serviceCluster) scaleSetTook() time.Duration {
 	w.t.Helper()
 	var began time.Time
 	for _, r := range w.Requests() {
@@ -331,7 +331,7 @@ func (w *world) scaleSetTook() time.Duration {
 }
 
 // firstAnswers is the sum of the times of the writes of instances, each until its first answer.
-func (w *world) firstAnswers() (sum time.Duration) {
+func (w *serviceCluster) firstAnswers() (sum time.Duration) {
 	for _, r := range w.Requests() {
 		if r.Method == "PUT" && strings.Contains(r.Path, "/virtualMachines/") {
 			sum += r.Took
@@ -401,7 +401,7 @@ func TestMeanSpeed(t *testing.T) {
 
 // lastAddress watches Azure. The returned function ends the watch, and tells how long from the call it took until the
 // last public IP was made. It does not matter whether kaz noticed that.
-func (w *world) lastAddress() func() time.Duration {
+func (w *serviceCluster) lastAddress() func() time.Duration {
 	began := time.Now()
 	var last time.Duration
 	ctx, cancel := context.WithCancel(w.t.Context())

@@ -60,7 +60,7 @@ func (w secretWay) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // forEachSecrecy plays with a group that may not be read and with one that is not there.
-func forEachSecrecy(t *testing.T, play func(t *testing.T, w *world, x *secrecy, status int32)) {
+func forEachSecrecy(t *testing.T, play func(t *testing.T, w *serviceCluster, x *secrecy, status int32)) {
 	for status := range secrets {
 		t.Run(fmt.Sprint(status), func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +75,7 @@ func forEachSecrecy(t *testing.T, play func(t *testing.T, w *world, x *secrecy, 
 }
 
 // reportedOnce checks that a Service got one event about a problem, in these words.
-func (w *world) reportedOnce(name string, words ...string) {
+func (w *serviceCluster) reportedOnce(name string, words ...string) {
 	w.t.Helper()
 	reported := slices.DeleteFunc(w.events.list(name), func(e string) bool { return !strings.HasPrefix(e, "SyncLoadBalancerFailed") })
 	if len(reported) != 1 {
@@ -90,7 +90,7 @@ func (w *world) reportedOnce(name string, words ...string) {
 }
 
 // reportedFar checks that a Service got one event about the group that it names.
-func (w *world) reportedFar(name string) {
+func (w *serviceCluster) reportedFar(name string) {
 	w.t.Helper()
 	w.reportedOnce(name, prefix+"load-balancer-resource-group", `"far"`, "allowed is")
 }
@@ -109,7 +109,7 @@ func askedSeldom(t *testing.T, asked *atomic.Int32) {
 }
 
 // truth is what is in Azure, whatever may be read.
-func (w *world) truth() map[string]string {
+func (w *serviceCluster) truth() map[string]string {
 	w.t.Helper()
 	all := w.Snapshot()
 	maps.Copy(all, testkit.Snapshot(w.t, w.OtherClient(), far))
@@ -117,7 +117,7 @@ func (w *world) truth() map[string]string {
 }
 
 // same checks that Azure is as it was.
-func (w *world) same(when string, before map[string]string) {
+func (w *serviceCluster) same(when string, before map[string]string) {
 	w.t.Helper()
 	if d := cmp.Diff(before, w.truth()); d != "" {
 		w.t.Errorf("%s Azure is not as it was (-before +after):\n%s", when, d)
@@ -125,7 +125,7 @@ func (w *world) same(when string, before map[string]string) {
 }
 
 // editRule changes the idle timeout of a rule with this end of its name.
-func (w *world) editRule(suffix string) {
+func (w *serviceCluster) editRule(suffix string) {
 	w.t.Helper()
 	other := w.OtherClient()
 	doc, err := other.Get(w.t.Context(), testkit.LoadBalancer)
@@ -156,7 +156,7 @@ func (w *world) editRule(suffix string) {
 // read. It gets a problem. Other Services of the commit are served, before and after a restart. The refused Service
 // is deleted without a trace.
 func TestAGroupThatCannotBeReadIsItsServicesAlone(t *testing.T) {
-	forEachSecrecy(t, func(t *testing.T, w *world, x *secrecy, status int32) {
+	forEachSecrecy(t, func(t *testing.T, w *serviceCluster, x *secrecy, status int32) {
 		x.status.Store(status)
 		before := w.Snapshot()
 		c := config()
@@ -197,7 +197,7 @@ func TestAGroupThatCannotBeReadIsItsServicesAlone(t *testing.T) {
 // A served Service that asks for an address in a group that cannot be read keeps what it has. It gets what it asks
 // for when the group can be read.
 func TestAGroupThatCannotBeReadLeavesTheLastGoodState(t *testing.T) {
-	forEachSecrecy(t, func(t *testing.T, w *world, x *secrecy, status int32) {
+	forEachSecrecy(t, func(t *testing.T, w *serviceCluster, x *secrecy, status int32) {
 		stop := w.start(config())
 		w.create(w.newService("web", 80))
 		w.create(w.newService("api", 81))
@@ -223,7 +223,7 @@ func TestAGroupThatCannotBeReadLeavesTheLastGoodState(t *testing.T) {
 // What is in a group that cannot be read any more stays as it is, whatever comes and goes beside it. It stays when
 // everything is compared, and when its Service is deleted meanwhile.
 func TestNothingGoesBecauseItCannotBeRead(t *testing.T) {
-	forEachSecrecy(t, func(t *testing.T, w *world, x *secrecy, status int32) {
+	forEachSecrecy(t, func(t *testing.T, w *serviceCluster, x *secrecy, status int32) {
 		before := w.everything()
 		c := config()
 		c.RepairPeriod = 30 * time.Minute
@@ -268,11 +268,11 @@ func TestNothingGoesBecauseItCannotBeRead(t *testing.T) {
 	})
 }
 
-// guarded is a world with an Azure that checks what the controller's identity may do. The identity may do all that it
+// guarded is a service cluster with an Azure that checks what the controller's identity may do. The identity may do all that it
 // needs, except read the subnet "apps".
-func guarded(t *testing.T) (*world, *identity) {
+func guarded(t *testing.T) (*serviceCluster, *identity) {
 	t.Helper()
-	w := newWorld(t, core.Options{}, 2)
+	w := newServiceCluster(t, core.Options{}, 2)
 	err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet, []string{"subnet apps"})
 	var state bytes.Buffer
 	if err == nil {
@@ -369,7 +369,7 @@ var namesApps = map[string]func(*corev1.Service){
 }
 
 // forEachName plays with a Service that names the subnet, "web", by each annotation.
-func forEachName(t *testing.T, play func(t *testing.T, w *world, principal *identity, web *corev1.Service, reported func())) {
+func forEachName(t *testing.T, play func(t *testing.T, w *serviceCluster, principal *identity, web *corev1.Service, reported func())) {
 	for annotation, names := range namesApps {
 		t.Run(annotation, func(t *testing.T) {
 			t.Parallel()
@@ -391,7 +391,7 @@ func forEachName(t *testing.T, play func(t *testing.T, w *world, principal *iden
 // problem, in kaz explain, too. Other Services of the commit are served. The refused Service is served when the
 // subnet may be read.
 func TestASubnetThatMayNotBeReadIsItsServicesAlone(t *testing.T) {
-	forEachName(t, func(t *testing.T, w *world, principal *identity, web *corev1.Service, reported func()) {
+	forEachName(t, func(t *testing.T, w *serviceCluster, principal *identity, web *corev1.Service, reported func()) {
 		before := w.Snapshot()
 		c := config()
 		c.RepairPeriod = 30 * time.Minute
@@ -486,7 +486,7 @@ func TestConnectionsThatMayNotBeRead(t *testing.T) {
 // What a Service has in a subnet that may not be read any more stays, whatever comes and goes beside it. It stays
 // when everything is compared, and goes with the Service.
 func TestASubnetThatMayNotBeReadAnyMore(t *testing.T) {
-	forEachName(t, func(t *testing.T, w *world, principal *identity, web *corev1.Service, reported func()) {
+	forEachName(t, func(t *testing.T, w *serviceCluster, principal *identity, web *corev1.Service, reported func()) {
 		before := w.Snapshot()
 		c := config()
 		c.RepairPeriod = 30 * time.Minute

@@ -90,7 +90,7 @@ func TestAnInstanceThatVanishesIsLeftOut(t *testing.T) {
 	for name, stale := range map[string]time.Duration{"the list is up to date": 0, "the list is stale": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{}, 4)
+				w := newServiceCluster(t, core.Options{}, 4)
 				for _, node := range []string{"nodes0-000001", "nodes0-000002", "nodes0-000003"} {
 					w.exclude(node, "true")
 				}

@@ -22,7 +22,7 @@ const idleTimeout = "service.beta.kubernetes.io/azure-load-balancer-tcp-idle-tim
 
 func TestAMistakeIsReportedOnceAndNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		w.start(config())
 		bad := w.newService("bad", 80)
 		bad.Annotations = map[string]string{idleTimeout: "1000"}
@@ -60,7 +60,7 @@ func TestAMistakeIsReportedOnceAndNotRetried(t *testing.T) {
 // The last good state stays while a Service is wrong.
 func TestAMistakeLeavesWhatIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		w.start(config())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -85,7 +85,7 @@ func TestAMistakeLeavesWhatIsThere(t *testing.T) {
 // When Azure gives no address to one Service, the others of the same commit get theirs.
 func TestAServiceWithoutAnAddressLeavesItsNeighboursAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Faults: []core.Fault{{
+		w := newServiceCluster(t, core.Options{Latency: 1, Faults: []core.Fault{{
 			Method: "PUT", Type: network.PublicIPAddresses, Name: "kubernetes-a*6",
 			Times: 3, Fault: "error", Status: 400, Code: "PublicIPCountLimitReached",
 		}}}, 1)
@@ -115,7 +115,7 @@ func TestAServiceWithoutAnAddressLeavesItsNeighboursAlone(t *testing.T) {
 func TestAPublicIPThatChangesMeanwhile(t *testing.T) {
 	for _, code := range []string{"", "AnotherOperationInProgress"} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, core.Options{}, 1)
+			w := newServiceCluster(t, core.Options{}, 1)
 			w.start(config())
 			w.create(w.newService("first", 80)) // fills the pool
 			w.served("first")
@@ -140,7 +140,7 @@ func TestAPublicIPThatChangesMeanwhile(t *testing.T) {
 // D15. Everything is compared with Azure from time to time, and put back.
 func TestWhatWasChangedByHandIsPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newServiceCluster(t, core.Options{}, 2)
 		c := config()
 		c.RepairPeriod = 30 * time.Minute
 		w.start(c)
@@ -191,52 +191,52 @@ func TestWhatWasChangedByHandIsPutBack(t *testing.T) {
 // Whatever kaz has made, what a user changes of it by hand is put back, and reported.
 func TestWhateverWasChangedByHandIsPutBack(t *testing.T) {
 	machine := testkit.Nodes.Child("virtualMachines", "0")
-	publicIP := func(w *world) azure.ID {
+	publicIP := func(w *serviceCluster) azure.ID {
 		return testkit.Group.Resource(network.PublicIPAddresses, testkit.ClusterName+"-"+w.base("web"))
 	}
 	both := []bool{false, true}
 	for name, test := range map[string]struct {
 		byAddress []bool // in clusters of which kinds of pools
-		does      func(w *world)
+		does      func(w *serviceCluster)
 		says      string
 	}{
-		"a rule is taken away": {both, func(w *world) {
+		"a rule is taken away": {both, func(w *serviceCluster) {
 			w.byHand(testkit.LoadBalancer, func(p object) { p["loadBalancingRules"] = []any{} })
 		}, "loadBalancingRules"},
-		"a probe is another": {both, func(w *world) {
+		"a probe is another": {both, func(w *serviceCluster) {
 			w.byHand(testkit.LoadBalancer, func(p object) { p["probes"].([]any)[0].(object)["properties"].(object)["port"] = 31999 })
 		}, "port: 31999 -> 30080"},
-		"a frontend has another address": {both, func(w *world) {
+		"a frontend has another address": {both, func(w *serviceCluster) {
 			other := testkit.Group.Resource(network.PublicIPAddresses, "mine")
 			w.byHand(testkit.LoadBalancer, func(p object) {
 				p["frontendIPConfigurations"].([]any)[0].(object)["properties"].(object)["publicIPAddress"] = ref(other)
 			})
 		}, "publicIPAddress"},
-		"the load balancer is deleted": {[]bool{true}, func(w *world) {
+		"the load balancer is deleted": {[]bool{true}, func(w *serviceCluster) {
 			if err := w.OtherClient().Delete(w.t.Context(), testkit.LoadBalancer); err != nil {
 				w.t.Fatal(err)
 			}
 		}, "create " + testkit.ClusterName},
-		"the pool is emptied": {[]bool{true}, func(w *world) {
+		"the pool is emptied": {[]bool{true}, func(w *serviceCluster) {
 			w.byHand(testkit.LoadBalancer, func(p object) {
 				delete(p["backendAddressPools"].([]any)[0].(object)["properties"].(object), "loadBalancerBackendAddresses")
 			})
 		}, "loadBalancerBackendAddresses"},
-		"a machine leaves the pool": {[]bool{false}, func(w *world) {
+		"a machine leaves the pool": {[]bool{false}, func(w *serviceCluster) {
 			w.byHand(machine, func(p object) { joins(p["networkProfileConfiguration"]) })
 		}, "loadBalancerBackendAddressPools"},
-		"new machines stay out of the pool": {[]bool{false}, func(w *world) {
+		"new machines stay out of the pool": {[]bool{false}, func(w *serviceCluster) {
 			w.byHand(testkit.Nodes, func(p object) { joins(p["virtualMachineProfile"].(object)["networkProfile"]) })
 		}, "loadBalancerBackendAddressPools"},
-		"security rules are taken away": {both, func(w *world) {
+		"security rules are taken away": {both, func(w *serviceCluster) {
 			w.byHand(testkit.SecurityGroup, func(p object) { p["securityRules"] = []any{} })
 		}, "securityRules"},
-		"a security rule lets in others": {both, func(w *world) {
+		"a security rule lets in others": {both, func(w *serviceCluster) {
 			w.byHand(testkit.SecurityGroup, func(p object) {
 				p["securityRules"].([]any)[0].(object)["properties"].(object)["sourceAddressPrefix"] = "10.0.0.0/8"
 			})
 		}, "sourceAddressPrefix"},
-		"a DNS label is taken away": {both, func(w *world) {
+		"a DNS label is taken away": {both, func(w *serviceCluster) {
 			w.byHand(publicIP(w), func(p object) { delete(p, "dnsSettings") })
 		}, "dnsSettings"},
 	} {
@@ -283,7 +283,7 @@ func TestWhateverWasChangedByHandIsPutBack(t *testing.T) {
 // finalizer, and goes when the controller has the right.
 func TestListingDeniedOnDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1}, 1)
+		w := newServiceCluster(t, core.Options{Latency: 1}, 1)
 		before := w.Snapshot()
 		stop := w.start(config())
 		w.create(w.newService("web", 80))
@@ -318,7 +318,7 @@ func TestListingDeniedOnDelete(t *testing.T) {
 // failure is tried again as soon as a first one, and there are no further events.
 func TestFailuresThatAreOverAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newServiceCluster(t, core.Options{}, 2)
 		c := config()
 		c.LoadBalancer.PoolByIP = true
 		w.start(c)
@@ -363,7 +363,7 @@ func TestFailuresThatAreOverAreForgotten(t *testing.T) {
 // Service is tried at once, and again as soon as after a first failure.
 func TestAChangeByTheUserResetsTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 2)
+		w := newServiceCluster(t, core.Options{}, 2)
 		w.start(config())
 		refuse := func(times int) {
 			t.Helper()
@@ -389,7 +389,7 @@ func TestAChangeByTheUserResetsTheBackoff(t *testing.T) {
 // its success later, though all was up to date.
 func TestAFailedComparisonIsFollowedByAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		w.start(repairing())
 		w.create(w.newService("web", 80))
 		w.served("web")
@@ -410,7 +410,7 @@ func TestAFailedComparisonIsFollowedByAnEvent(t *testing.T) {
 // TestAComparisonReadsAzure checks that a comparison reads Azure, however recent the last read was.
 func TestAComparisonReadsAzure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		before := w.Snapshot()
 		c := config()
 		c.RepairPeriod = 20 * time.Second // less than anything is remembered for

@@ -21,7 +21,7 @@ import (
 // The zones of the region are asked for when there is a Service to serve, and not before.
 func TestZonesAreAskedForWhenNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{}, 1)
+		w := newServiceCluster(t, core.Options{}, 1)
 		c := config()
 		c.LoadBalancer.Zones = nil
 		var asked atomic.Int32
@@ -43,7 +43,7 @@ func TestZonesAreAskedForWhenNeeded(t *testing.T) {
 }
 
 // startWithZones runs a controller that asks for zones until the test ends.
-func (w *world) startWithZones(c service.Config, zones func(context.Context) ([]string, error)) {
+func (w *serviceCluster) startWithZones(c service.Config, zones func(context.Context) ([]string, error)) {
 	w.t.Helper()
 	w.startAs(c, func(d *service.Deps) { d.Zones = zones })
 }

@@ -16,12 +16,12 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/cluster"
 	"kaz/internal/cluster/boot"
-	"kaz/internal/cluster/change"
 	"kaz/internal/cluster/dataplane"
 	"kaz/internal/cluster/definition"
 	"kaz/internal/cluster/definition/fields"
 	"kaz/internal/cluster/emit"
 	"kaz/internal/cluster/failure"
+	"kaz/internal/cluster/forecast"
 	"kaz/internal/cluster/lint"
 	"kaz/internal/cluster/naming"
 	"kaz/internal/cluster/record"
@@ -414,7 +414,7 @@ func (d Deployer) run(ctx context.Context, w work, secrets map[string]string, be
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		d.watch(watching, w.plan.Names, id, len(w.template.Units))
+		d.watch(watching, w, id)
 	}()
 	kept := begun()
 	_, err = op.Wait(ctx)
@@ -427,8 +427,8 @@ func (d Deployer) run(ctx context.Context, w work, secrets map[string]string, be
 }
 
 // watch says when units begin and end, and how many of all have ended, until ctx is done.
-func (d Deployer) watch(ctx context.Context, n naming.Names, id azure.ID, all int) {
-	said, begun, ended := map[string]string{}, d.Clock(), 0
+func (d Deployer) watch(ctx context.Context, w work, id azure.ID) {
+	said, all := map[string]string{}, forecast.Deployment{Units: w.units(), Began: d.Clock()}
 	for {
 		if pause.For(ctx, d.Every()) != nil {
 			return
@@ -438,20 +438,28 @@ func (d Deployer) watch(ctx context.Context, n naming.Names, id azure.ID, all in
 			continue // the deployment goes on, and its end is read elsewhere
 		}
 		for _, o := range operations {
-			unit := strings.TrimPrefix(o.Properties.Target.ID.Name(), n.Cluster+"-")
+			unit := strings.TrimPrefix(o.Properties.Target.ID.Name(), w.plan.Names.Cluster+"-")
 			state := o.Properties.State
 			if unit == "" || said[unit] == state {
 				continue
 			}
 			said[unit] = state
-			if state != "Succeeded" {
-				d.Sayf("  %-24s %s", unit, strings.ToLower(state))
-				continue
-			}
-			ended++
-			d.Sayf("  %-24s %s (%d of %d, after %s)", unit, strings.ToLower(state), ended, all, change.Short(d.Clock().Sub(begun)))
+			d.Sayf("  %-24s %s%s", unit, strings.ToLower(state), all.Saw(unit, state, d.Clock()))
 		}
 	}
+}
+
+// units are those that are deployed. How long each took the last time is known from Azure's record of it.
+func (w work) units() (all []forecast.Unit) {
+	for _, u := range forecast.Of(w.plan.Graph) {
+		if _, deployed := w.template.Units[u.Name]; deployed {
+			if last, known := w.state.Units[u.Name]; known {
+				u.Took = last.Took()
+			}
+			all = append(all, u)
+		}
+	}
+	return all
 }
 
 // Abort cancels the running deployment of a cluster and forgets a change that has not ended. What was done stays.

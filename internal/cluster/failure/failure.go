@@ -20,6 +20,13 @@ type Resource struct {
 	Remedy  string   `json:"remedy,omitempty"`
 }
 
+// Kind is what the failure means.
+func (r Resource) Kind() azure.Kind { return kind(r.Code, r.Message) }
+
+func kind(code, message string) azure.Kind {
+	return azure.ClassifyText(0, []string{code}, []string{message})
+}
+
 // Error is a failed deployment.
 type Error struct {
 	Deployment azure.ID
@@ -40,8 +47,8 @@ func (d *Error) Error() string {
 	}
 	if len(d.Failures) == 0 {
 		fmt.Fprintf(&b, ": %v", d.Cause)
-		if fault, ok := errors.AsType[*azure.Error](d.Cause); ok && Remedy(fault.Code) != "" {
-			fmt.Fprintf(&b, "\n  remedy: %s", Remedy(fault.Code))
+		if fault, ok := errors.AsType[*azure.Error](d.Cause); ok && Remedy(fault.Code, fault.Message) != "" {
+			fmt.Fprintf(&b, "\n  remedy: %s", Remedy(fault.Code, fault.Message))
 		}
 	}
 	b.WriteString("\nthe same command goes on where this deployment stopped")
@@ -78,14 +85,12 @@ func Innermost(status json.RawMessage) (code, message string) {
 }
 
 // Remedy says what to do about an error of Azure.
-func Remedy(code string) string {
+func Remedy(code, message string) string {
 	switch code {
-	case "AllocationFailed", "ZonalAllocationFailed", "OverconstrainedAllocationRequest", "OverconstrainedZonalAllocationRequest":
-		return "Azure has no room now: try again later, or another vmSize or other zones"
 	case "SkuNotAvailable":
 		return "choose another vmSize or other zones: kaz cluster deploy --dry-run checks them"
-	case "QuotaExceeded", "OperationNotAllowed", "PublicIPCountLimitReached":
-		return "ask for a higher quota in the Azure portal (Subscription, Usage + quotas), or choose fewer or smaller machines"
+	case "SubnetIsFull", "PrivateIPAddressesExceeded":
+		return "the subnet has no free address: choose a larger one, or fewer machines"
 	case "AuthorizationFailed", "LinkedAuthorizationFailed":
 		return "ask an owner of the subscription for the role that the message names"
 	case "RequestDisallowedByPolicy":
@@ -94,7 +99,12 @@ func Remedy(code string) string {
 		return "the machine did not join the cluster: its boot log is /var/log/kaz-bootstrap.log and in its boot diagnostics"
 	case "ScopeLocked":
 		return "remove the lock of the resource group"
-	default:
-		return ""
 	}
+	switch kind(code, message) {
+	case azure.Capacity:
+		return "Azure has no room now: try again later, or another vmSize or other zones"
+	case azure.Quota:
+		return "ask for a higher quota in the Azure portal (Subscription, Usage + quotas), or choose fewer or smaller machines"
+	}
+	return ""
 }

@@ -63,6 +63,6 @@ func (d *Error) read(ctx context.Context, from azure.Reader, deployment azure.ID
 			continue
 		}
 		code, message := Innermost(o.Properties.Message)
-		d.Failures = append(d.Failures, Resource{Path: at, ID: target, Code: code, Message: message, Remedy: Remedy(code)})
+		d.Failures = append(d.Failures, Resource{Path: at, ID: target, Code: code, Message: message, Remedy: Remedy(code, message)})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/cluster"
+	"kaz/internal/cluster/forecast"
 	"kaz/internal/cluster/naming"
 )
 
@@ -20,6 +21,8 @@ type Progress struct {
 	Open *Change
 	// Expected are the units of the definition, empty if it is not known.
 	Expected []string
+	// Forecast are the same units, to estimate how long the rest takes.
+	Forecast []forecast.Unit
 	Machines []Machine
 }
 
@@ -44,8 +47,13 @@ func (st Store) Progress(ctx context.Context, n naming.Names) (Progress, error) 
 	}
 	if s.Definition != nil {
 		if plan, err := cluster.WithMembers(*s.Definition, s.Generations()); err == nil {
-			for _, u := range plan.Graph.Units {
+			p.Forecast = forecast.Of(plan.Graph)
+			for i := range p.Forecast {
+				u := &p.Forecast[i]
 				p.Expected = append(p.Expected, u.Name)
+				if d, begun := s.Units[u.Name]; begun {
+					u.Began, u.Took, u.Ended = d.Began(), d.Took(), d.Properties.ProvisioningState == "Succeeded"
+				}
 			}
 		}
 	}

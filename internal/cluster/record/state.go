@@ -94,11 +94,24 @@ func (d *Deployment) Began() time.Time {
 	if err != nil {
 		return time.Time{}
 	}
+	return changed.Add(-d.lasted())
+}
+
+// Took is how long a deployment took that succeeded, 0 for another one and if Azure does not say it.
+func (d *Deployment) Took() time.Duration {
+	if d == nil || d.Properties.ProvisioningState != "Succeeded" {
+		return 0
+	}
+	return d.lasted()
+}
+
+// lasted is the duration until the last change of the state, 0 if Azure does not say it.
+func (d *Deployment) lasted() time.Duration {
 	lasted, err := time.ParseDuration(strings.ToLower(strings.TrimPrefix(d.Properties.Duration, "PT")))
 	if err != nil {
-		return changed
+		return 0
 	}
-	return changed.Add(-lasted)
+	return lasted
 }
 
 // Hash is the hash of the template that a nested deployment was made from.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kaz/internal/cluster/change"
+	"kaz/internal/cluster/forecast"
 	"kaz/internal/cluster/record"
 	"kaz/internal/host/live"
 )
@@ -52,7 +53,8 @@ func elapsed(began, now time.Time) string {
 	return change.Short(now.Sub(began))
 }
 
-// unitLines are the number of units that are deployed, of all of the definition, and those that are not.
+// unitLines are the number of units that are deployed, of all of the definition, and those that are not. How long the rest takes is said
+// if it is known.
 func unitLines(p record.Progress, now time.Time) (all []live.Line) {
 	has := map[string]record.UnitStatus{}
 	for _, u := range p.Units {
@@ -82,7 +84,11 @@ func unitLines(p record.Progress, now time.Time) (all []live.Line) {
 	if waiting > 0 {
 		text += fmt.Sprintf(", %d have not begun", waiting)
 	}
-	return append([]live.Line{{Text: text, Mood: complete(done, len(p.Expected))}}, all...)
+	count := live.Line{Text: text, Mood: complete(done, len(p.Expected))}
+	if left, known := forecast.Left(p.Forecast, now); known && p.Open == nil && p.UnderWay() {
+		count.Time = "about " + change.Short(left)
+	}
+	return append([]live.Line{count}, all...)
 }
 
 // machineLines are the number of machines that are made, and those that are not.

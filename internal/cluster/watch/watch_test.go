@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kaz/internal/cluster/change"
+	"kaz/internal/cluster/forecast"
 	"kaz/internal/cluster/record"
 	"kaz/internal/host/live"
 )
@@ -48,6 +49,11 @@ b  cp-0                     failed|
 amachines  [############------------] 1 of 2|
 a  prod-cp-0                creating|
 `)
+	p.Forecast = []forecast.Unit{{Name: "network", Kind: "n", Ended: true, Took: time.Minute},
+		{Name: "vault", Kind: "n", Began: began.Add(time.Minute)}}
+	if got := Lines(p, nil, began.Add(90*time.Second))[1]; got.Time != "about 30s" {
+		t.Errorf("a deployment of which the rest is known: %+v", got)
+	}
 	p.State, p.Units, p.Expected = "Succeeded", p.Units[:1], p.Expected[:1]
 	p.Machines = nil
 	same(t, "one that has ended", Lines(p, nil, began.Add(time.Hour)), `

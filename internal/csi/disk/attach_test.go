@@ -21,7 +21,7 @@ import (
 
 // TestPublish checks rows 75 to 80, 98, 106, 107, 109, 114 and 117.
 func TestPublish(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	var volumes []string
 	for i := range slots + 2 {
 		volumes = append(volumes, w.volume("v"+strconv.Itoa(i)))
@@ -83,7 +83,7 @@ func together[T any](all []T, f func(T) error) []error {
 // one, for attachments and detachments together.
 func TestOneRequestForAMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Seed: 1})
+		w := newDriverCluster(t, core.Options{Latency: 1, Seed: 1})
 		var volumes []string
 		for i := range 2 * slots {
 			volumes = append(volumes, w.volume("v"+strconv.Itoa(i)))
@@ -128,7 +128,7 @@ func TestOneRequestForAMachine(t *testing.T) {
 // attached with one request. The others are refused with the limit of the machine, and are attached when there is room.
 func TestMoreDisksThanSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Seed: 1})
+		w := newDriverCluster(t, core.Options{Latency: 1, Seed: 1})
 		var volumes []string
 		for i := range slots + 2 {
 			volumes = append(volumes, w.volume("v"+strconv.Itoa(i)))
@@ -178,7 +178,7 @@ func indexOf(all []string, one string) int {
 // never before.
 func TestAMove(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Seed: 1})
+		w := newDriverCluster(t, core.Options{Latency: 1, Seed: 1})
 		v := w.volume("v")
 		if _, err := w.publish(w.Controller, v, "a"); err != nil {
 			t.Fatal(err)
@@ -208,7 +208,7 @@ func TestAMove(t *testing.T) {
 
 // TestOneBadDisk checks rows 94 and 193: of a batch, only the disk that Azure refuses fails.
 func TestOneBadDisk(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	var volumes []string
 	for i := range slots {
 		volumes = append(volumes, w.volume("v"+strconv.Itoa(i)))
@@ -237,7 +237,7 @@ func TestOneBadDisk(t *testing.T) {
 
 // TestOthersDisks checks rows 102 and 197: disks that another program attached stay.
 func TestOthersDisks(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	ours, theirs, more := w.volume("ours"), w.volume("theirs"), w.volume("more")
 	if _, err := w.publish(w.Controller, ours, "a"); err != nil {
 		t.Fatal(err)
@@ -259,7 +259,7 @@ func TestOthersDisks(t *testing.T) {
 func TestTwoControllers(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, core.Options{Latency: 1, Seed: seed})
+			w := newDriverCluster(t, core.Options{Latency: 1, Seed: seed})
 			other := w.controller()
 			defer other.Close()
 			a, b := w.volume("a"), w.volume("b")
@@ -311,7 +311,7 @@ func TestFaultsOfAttachments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1, Seed: 4})
+				w := newDriverCluster(t, core.Options{Latency: 1, Seed: 4})
 				v := w.volume("v")
 				fault.Method, fault.Type, fault.Times = "POST", compute.VirtualMachines, 1
 				again := func(f func() error) {
@@ -344,7 +344,7 @@ func TestFaultsOfAttachments(t *testing.T) {
 
 // TestDetachFromNothing checks row 110: a machine that is deleted has no disks.
 func TestDetachFromNothing(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	v := w.volume("v")
 	if _, err := w.publish(w.Controller, v, "a"); err != nil {
 		t.Fatal(err)
@@ -365,7 +365,7 @@ func TestDetachFromNothing(t *testing.T) {
 // reads it.
 func TestUnknownMachine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newDriverCluster(t, core.Options{})
 		k := w.kubernetes()
 		known, foreign := w.volume("known"), w.volume("foreign")
 		k.add(pv("known", known))

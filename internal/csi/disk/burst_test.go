@@ -28,7 +28,7 @@ const (
 // bursts is a driver with disks that are attached, moved and detached at once, as external-provisioner and external-attacher
 // call it.
 type bursts struct {
-	*world
+	*driverCluster
 	driver  *disk.Controller
 	uses    *disk.Attachments
 	calls   calls
@@ -94,7 +94,7 @@ func (b *bursts) measure(r row) (m took) {
 // both are over: the disks come from one and need the other.
 func (b *bursts) least(works map[string][]time.Duration) (least time.Duration) {
 	own := func(n, phase int) time.Duration {
-		all := works[b.world.nodes.of[b.nodes[(n+len(b.nodes))%len(b.nodes)]].Key()]
+		all := works[b.driverCluster.nodes.of[b.nodes[(n+len(b.nodes))%len(b.nodes)]].Key()]
 		if phase < len(all) {
 			return all[phase]
 		}
@@ -113,8 +113,8 @@ func (b *bursts) least(works map[string][]time.Duration) (least time.Duration) {
 // newBursts returns a driver at a local Azure with Azure's limits. The machines are made before, without latency.
 func newBursts(t *testing.T, o core.Options) *bursts {
 	t.Helper()
-	w := newWorld(t, core.Options{})
-	b := &bursts{world: w, volumes: make([]*csispec.Volume, burstDisks)}
+	w := newDriverCluster(t, core.Options{})
+	b := &bursts{driverCluster: w, volumes: make([]*csispec.Volume, burstDisks)}
 	for n := range burstMachines {
 		name := fmt.Sprintf("node%d", n)
 		id := w.AddMachine(testkit.VirtualMachine{Name: name})

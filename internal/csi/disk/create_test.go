@@ -82,7 +82,7 @@ func TestCreateVolume(t *testing.T) {
 		}, codes.OK, "10 GiB Premium_LRS " + usual},
 	} {
 		t.Run(c.row, func(t *testing.T) {
-			w := newWorld(t, core.Options{})
+			w := newDriverCluster(t, core.Options{})
 			r := request("v", c.parameters...)
 			if c.change != nil {
 				c.change(r)
@@ -129,7 +129,7 @@ func zones(preferred ...string) func(*csispec.CreateVolumeRequest) {
 // TestCreateVolumeAgain checks rows 38 to 41 and 59. A repeated request finds its disk, in another process too. A different
 // request of the same name is refused.
 func TestCreateVolumeAgain(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	first := w.volume("v")
 	other := w.controller()
 	defer other.Close()
@@ -152,7 +152,7 @@ func TestCreateVolumeAgain(t *testing.T) {
 
 // TestNamesOfDisks checks rows 32 to 34.
 func TestNamesOfDisks(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	long := strings.Repeat("x", 100)
 	for want, r := range map[string]*csispec.CreateVolumeRequest{
 		"data-d":  request("v", "diskName", "${pvc.metadata.name}-d", "csi.storage.k8s.io/pvc/name", "data"),
@@ -170,7 +170,7 @@ func TestNamesOfDisks(t *testing.T) {
 
 // TestSources checks rows 42 to 46: copies of snapshots and disks.
 func TestSources(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	source := w.volume("source")
 	made, err := w.CreateSnapshot(t.Context(), &csispec.CreateSnapshotRequest{Name: "s", SourceVolumeId: source})
 	if err != nil || !made.GetSnapshot().GetReadyToUse() || made.GetSnapshot().GetSizeBytes() != 10*gib {
@@ -210,7 +210,7 @@ func TestSources(t *testing.T) {
 
 // TestZoneOfACopy checks row 47: a copy is in the zone of its source, or not at all.
 func TestZoneOfACopy(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	zones := func(names ...string) *csispec.TopologyRequirement {
 		r := &csispec.TopologyRequirement{}
 		for _, name := range names {
@@ -262,7 +262,7 @@ func TestAzureRefusesADisk(t *testing.T) {
 		"57": {core.Fault{Fault: core.FaultError, Status: 409, Code: "ZonalAllocationFailed"}, codes.ResourceExhausted},
 		"59": {core.Fault{Fault: core.FaultLost, Times: 1}, codes.OK},
 	} {
-		w := newWorld(t, core.Options{})
+		w := newDriverCluster(t, core.Options{})
 		c.fault.Method, c.fault.Type = "PUT", compute.Disks
 		if err := w.SetFaults([]core.Fault{c.fault}); err != nil {
 			t.Fatal(err)
@@ -274,7 +274,7 @@ func TestAzureRefusesADisk(t *testing.T) {
 
 // TestDeleteVolume checks rows 62 to 66.
 func TestDeleteVolume(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	v := w.volume("v")
 	remove := func(id string) error {
 		_, err := w.DeleteVolume(t.Context(), &csispec.DeleteVolumeRequest{VolumeId: id})
@@ -300,7 +300,7 @@ func TestDeleteVolume(t *testing.T) {
 // creation.
 func TestCreationUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Seed: 1})
+		w := newDriverCluster(t, core.Options{Latency: 1, Seed: 1})
 		for i := range 10 {
 			name := fmt.Sprintf("v%d", i)
 			w.Forget()

@@ -44,7 +44,7 @@ func disturbed(t *testing.T, fault core.Fault, method string, nth int) (happened
 	t.Run(fmt.Sprintf("%s %d", method, nth), func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			crashed := make(chan struct{}, 1)
-			w := newWorld(t, core.Options{Latency: 1, Seed: uint64(nth), Crash: func(core.Fault) { crashed <- struct{}{} }})
+			w := newDriverCluster(t, core.Options{Latency: 1, Seed: uint64(nth), Crash: func(core.Fault) { crashed <- struct{}{} }})
 			to := disk.Azure(fresh{w.Client.Fresh(), w.Client})
 			if fault.Fault == "" {
 				to = notApplied(to, azure.Verb(method), nth, &happened)
@@ -54,7 +54,7 @@ func disturbed(t *testing.T, fault core.Fault, method string, nth int) (happened
 					t.Fatal(err)
 				}
 			}
-			l := &life{world: w}
+			l := &life{driverCluster: w}
 			l.replicas = testkit.Replicas[*disk.Controller]{
 				Begin: func() *disk.Controller { return w.over(to) }, End: (*disk.Controller).Close, Crashed: crashed, After: l.alone,
 			}
@@ -110,7 +110,7 @@ func notApplied(to disk.Azure, verb azure.Verb, nth int, happened *bool) disk.Az
 
 // life is the life of a volume, as the sidecars ask for it: each request is repeated until it succeeds.
 type life struct {
-	*world
+	*driverCluster
 	replicas testkit.Replicas[*disk.Controller]
 }
 
@@ -213,7 +213,7 @@ func fromSnapshot(id string) *csispec.VolumeContentSource {
 func TestMachineDiesWhileAttaching(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Second, 3 * time.Second, 8 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, core.Options{Latency: 1, Seed: 7})
+			w := newDriverCluster(t, core.Options{Latency: 1, Seed: 7})
 			v := w.volume("v")
 			deleted := make(chan error, 1)
 			go func() {

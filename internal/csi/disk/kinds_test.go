@@ -20,8 +20,8 @@ import (
 	"kaz/internal/testkit"
 )
 
-// kinds gives a world a machine of each kind, and a second one of the same kind, by the name of the kind.
-func (w *world) kinds() map[string][2]string {
+// kinds gives a driver cluster a machine of each kind, and a second one of the same kind, by the name of the kind.
+func (w *driverCluster) kinds() map[string][2]string {
 	w.t.Helper()
 	w.PutScaleSet(testkit.Nodes, testkit.ScaleSet+"-", testkit.Uniform, 2)
 	flexible := w.AddScaleSet("flex", testkit.Flexible, 2)
@@ -50,7 +50,7 @@ func (w *world) kinds() map[string][2]string {
 // is deleted.
 func TestKindsOfMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Seed: 8})
+		w := newDriverCluster(t, core.Options{Latency: 1, Seed: 8})
 		kinds := w.kinds()
 		w.kubernetes()
 		for kind, nodes := range kinds {
@@ -108,7 +108,7 @@ func TestBesideTheCloudControllerManager(t *testing.T) {
 	for seed := range uint64(runs) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
-			w := newWorld(t, core.Options{Latency: 1, Seed: seed})
+			w := newDriverCluster(t, core.Options{Latency: 1, Seed: seed})
 			w.kinds()
 			w.Put(testkit.LoadBalancer, map[string]any{"location": testkit.Location, "sku": map[string]any{"name": "Standard"},
 				"properties": map[string]any{
@@ -167,7 +167,7 @@ const pool = testkit.LoadBalancer + "/backendAddressPools/pool"
 
 // writeLikeTheCloudControllerManager adds the pool to an instance with the PUT of the plan of load balancers. The PUT has
 // the same sections and the same condition. A virtual machine gets a tag by PATCH.
-func (w *world) writeLikeTheCloudControllerManager(node string, think time.Duration) error {
+func (w *driverCluster) writeLikeTheCloudControllerManager(node string, think time.Duration) error {
 	id := w.nodes.of[node]
 	if id.Is(compute.VirtualMachines) {
 		_, err := azure.Do(w.t.Context(), w.Client, azure.Request{Verb: azure.Patch, ID: id, Body: azure.Document(`{"tags":{"k":"v"}}`)})
@@ -214,7 +214,7 @@ func (w *world) writeLikeTheCloudControllerManager(node string, think time.Durat
 	return err
 }
 
-func (w *world) hasWriteOfCloudControllerManager(node string) bool {
+func (w *driverCluster) hasWriteOfCloudControllerManager(node string) bool {
 	vm := testkit.Must[compute.Instance](w.Azure, w.nodes.of[node])
 	if p := vm.Properties.NetworkProfileConfiguration; p != nil {
 		pools := p.NetworkInterfaceConfigurations[0].Properties.IPConfigurations[0].Properties.LoadBalancerBackendAddressPools

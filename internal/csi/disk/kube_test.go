@@ -17,17 +17,17 @@ import (
 	"kaz/internal/testkit/kubeclient"
 )
 
-// kube is the Kubernetes API of a world, with the driver's watches of it.
+// kube is the Kubernetes API of a driver cluster, with the driver's watches of it.
 type kube struct {
 	*fake.Clientset
-	w     *world
+	w     *driverCluster
 	nodes *disk.KubernetesNodes
 	uses  *disk.Attachments
 }
 
-// kubernetes gives a world a Kubernetes API with a Node for each machine, and a controller that uses it. It works in a
+// kubernetes gives a driver cluster a Kubernetes API with a Node for each machine, and a controller that uses it. It works in a
 // synctest bubble.
-func (w *world) kubernetes(objects ...runtime.Object) *kube {
+func (w *driverCluster) kubernetes(objects ...runtime.Object) *kube {
 	w.t.Helper()
 	w.t.Cleanup(synctest.Wait)
 	k := w.watched(objects...)
@@ -38,8 +38,8 @@ func (w *world) kubernetes(objects ...runtime.Object) *kube {
 	return k
 }
 
-// watched gives a world a Kubernetes API with a Node for each machine, and the driver's watches of it.
-func (w *world) watched(objects ...runtime.Object) *kube {
+// watched gives a driver cluster a Kubernetes API with a Node for each machine, and the driver's watches of it.
+func (w *driverCluster) watched(objects ...runtime.Object) *kube {
 	w.t.Helper()
 	for name, machine := range w.nodes.of {
 		objects = append(objects, &corev1.Node{

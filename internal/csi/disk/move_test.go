@@ -29,27 +29,27 @@ import (
 func TestTakeADisk(t *testing.T) {
 	for _, c := range []struct {
 		row     string
-		prepare func(w *world, k *kube, v string)
+		prepare func(w *driverCluster, k *kube, v string)
 		code    codes.Code
 		want    string // a part of the message
 	}{
-		{"84 no VolumeAttachment", func(*world, *kube, string) {}, codes.OK, ""},
-		{"83 a VolumeAttachment", func(_ *world, k *kube, v string) {
+		{"84 no VolumeAttachment", func(*driverCluster, *kube, string) {}, codes.OK, ""},
+		{"83 a VolumeAttachment", func(_ *driverCluster, k *kube, v string) {
 			k.add(pv("pv", v), attachment(v, "pv", "a"))
 		}, codes.FailedPrecondition, "a VolumeAttachment at node a wants it"},
-		{"83 of a volume with another letter case", func(_ *world, k *kube, v string) {
+		{"83 of a volume with another letter case", func(_ *driverCluster, k *kube, v string) {
 			v = strings.ToLower(v)
 			k.add(pv("pv", v), attachment(v, "pv", "a"))
 		}, codes.FailedPrecondition, "a VolumeAttachment at node a wants it"},
-		{"83 the VolumeAttachment does not leave", func(_ *world, k *kube, v string) {
+		{"83 the VolumeAttachment does not leave", func(_ *driverCluster, k *kube, v string) {
 			leaving := attachment(v, "pv", "a")
 			leaving.DeletionTimestamp, leaving.Finalizers = &metav1.Time{Time: time.Now()}, []string{"external-attacher/x"}
 			k.add(pv("pv", v), leaving)
 		}, codes.FailedPrecondition, "is being deleted"},
-		{"84 the VolumeAttachment is of another node", func(_ *world, k *kube, v string) {
+		{"84 the VolumeAttachment is of another node", func(_ *driverCluster, k *kube, v string) {
 			k.add(pv("pv", v), attachment(v, "pv", "b"))
 		}, codes.OK, ""},
-		{"mounted", func(w *world, k *kube, v string) {
+		{"mounted", func(w *driverCluster, k *kube, v string) {
 			n, err := k.CoreV1().Nodes().Get(w.t.Context(), "a", metav1.GetOptions{})
 			if err != nil {
 				w.t.Fatal(err)
@@ -57,7 +57,7 @@ func TestTakeADisk(t *testing.T) {
 			n.Status.VolumesInUse = []corev1.UniqueVolumeName{corev1.UniqueVolumeName("kubernetes.io/csi/disk.csi.azure.com^" + v)}
 			k.add(n)
 		}, codes.FailedPrecondition, "node a reports it in use"},
-		{"mounted at a node that is out of service", func(w *world, k *kube, v string) {
+		{"mounted at a node that is out of service", func(w *driverCluster, k *kube, v string) {
 			n, err := k.CoreV1().Nodes().Get(w.t.Context(), "a", metav1.GetOptions{})
 			if err != nil {
 				w.t.Fatal(err)
@@ -66,12 +66,12 @@ func TestTakeADisk(t *testing.T) {
 			k.add(n)
 			k.taint("a")
 		}, codes.OK, ""},
-		{"87 the machine is deallocated", func(w *world, _ *kube, _ string) {
+		{"87 the machine is deallocated", func(w *driverCluster, _ *kube, _ string) {
 			if _, err := w.Client.Post(w.t.Context(), w.nodes.of["a"], "deallocate", nil); err != nil {
 				w.t.Fatal(err)
 			}
 		}, codes.OK, ""},
-		{"a machine that is no node", func(w *world, k *kube, _ string) {
+		{"a machine that is no node", func(w *driverCluster, k *kube, _ string) {
 			if err := k.CoreV1().Nodes().Delete(w.t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 				w.t.Fatal(err)
 			}
@@ -80,7 +80,7 @@ func TestTakeADisk(t *testing.T) {
 	} {
 		t.Run(c.row, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1, Seed: 2})
+				w := newDriverCluster(t, core.Options{Latency: 1, Seed: 2})
 				k := w.kubernetes()
 				v := w.volume("v")
 				if _, err := w.publish(w.Controller, v, "a"); err != nil {
@@ -106,7 +106,7 @@ func TestTakeADisk(t *testing.T) {
 
 // TestStatesOfDisks checks row 88: a disk while its content is being read or written from outside is attached to no machine.
 func TestStatesOfDisks(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	v := w.volume("v")
 	if _, err := w.Client.Post(t.Context(), azure.ID(v), "beginGetAccess",
 		azure.Document(`{"access":"Read","durationInSeconds":3600}`)); err != nil {
@@ -123,7 +123,7 @@ func TestStatesOfDisks(t *testing.T) {
 // TestADiskThatItsMachineLacks checks row 86: a disk that names a machine which does not list it is attached there.
 func TestADiskThatItsMachineLacks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Seed: 2})
+		w := newDriverCluster(t, core.Options{Latency: 1, Seed: 2})
 		w.kubernetes()
 		v := w.volume("v")
 		to := &interposed{Azure: fresh{w.Client.Fresh(), w.Client}}
@@ -245,7 +245,7 @@ func TestForceDetach(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1, Seed: 3})
+				w := newDriverCluster(t, core.Options{Latency: 1, Seed: 3})
 				k := w.kubernetes()
 				v := w.volume("v")
 				if _, err := w.publish(w.Controller, v, "a"); err != nil {
@@ -282,7 +282,7 @@ func TestForceDetach(t *testing.T) {
 // by now stays there.
 func TestDeletedNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Seed: 5})
+		w := newDriverCluster(t, core.Options{Latency: 1, Seed: 5})
 		k := w.kubernetes()
 		v := w.volume("v")
 		if _, err := w.publish(w.Controller, v, "a"); err != nil {
@@ -313,7 +313,7 @@ func TestDeletedNode(t *testing.T) {
 // TestMachineBeingDeleted checks that a disk leaves a machine that is being deleted, and is attached elsewhere.
 func TestMachineBeingDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Seed: 2})
+		w := newDriverCluster(t, core.Options{Latency: 1, Seed: 2})
 		w.kubernetes()
 		v := w.volume("v")
 		if _, err := w.publish(w.Controller, v, "a"); err != nil {
@@ -338,7 +338,7 @@ func TestMachineBeingDeleted(t *testing.T) {
 // TestUnknownUse checks that no disk is taken from a machine while it is not known what Kubernetes wants.
 func TestUnknownUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newDriverCluster(t, core.Options{})
 		v := w.volume("v")
 		if _, err := w.publish(w.Controller, v, "a"); err != nil {
 			t.Fatal(err)
@@ -373,7 +373,7 @@ func (noUses) OutOfService(context.Context, string) (bool, error) {
 // machine can have is ignored.
 func TestPublishedLUNs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newDriverCluster(t, core.Options{})
 		k := w.kubernetes()
 		stale, fresh, huge := w.volume("stale"), w.volume("fresh"), w.volume("huge")
 		wrong := attachment(huge, "huge", "a")
@@ -390,7 +390,7 @@ func TestPublishedLUNs(t *testing.T) {
 // TestStillLeaving checks rows 91 and 120: a disk that its machine is still detaching is attached there when it has left.
 func TestStillLeaving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Seed: 6})
+		w := newDriverCluster(t, core.Options{Latency: 1, Seed: 6})
 		v := w.volume("v")
 		if _, err := w.publish(w.Controller, v, "a"); err != nil {
 			t.Fatal(err)
@@ -417,7 +417,7 @@ func TestStillLeaving(t *testing.T) {
 // TestThrottledReads checks row 92: a read that Azure refuses for now does not look like a missing volume.
 func TestThrottledReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newDriverCluster(t, core.Options{})
 		v := w.volume("v")
 		if err := w.SetFaults([]core.Fault{
 			{Method: "GET", Name: "v", Fault: core.FaultError, Status: 429, RetryAfter: 3600},

@@ -29,29 +29,31 @@ func claim(volume, namespace, name string, parameters ...string) *csispec.Create
 // as it is.
 func TestDiskOfAnotherOwner(t *testing.T) {
 	const name = "${pvc.metadata.name}"
-	put := func(w *world, tags map[string]any) { w.putDisk(testkit.Group.Resource(compute.Disks, "data"), tags) }
+	put := func(w *driverCluster, tags map[string]any) {
+		w.putDisk(testkit.Group.Resource(compute.Disks, "data"), tags)
+	}
 	for what, c := range map[string]struct {
-		given func(w *world)
+		given func(w *driverCluster)
 		code  codes.Code
 		want  string
 	}{
-		"the same volume again": {func(w *world) { w.made(claim("pvc-2", "blue", "data", "diskName", name)) }, codes.OK, ""},
-		"a claim of another namespace": {func(w *world) { w.made(claim("pvc-1", "red", "data", "diskName", name)) }, codes.AlreadyExists,
+		"the same volume again": {func(w *driverCluster) { w.made(claim("pvc-2", "blue", "data", "diskName", name)) }, codes.OK, ""},
+		"a claim of another namespace": {func(w *driverCluster) { w.made(claim("pvc-1", "red", "data", "diskName", name)) }, codes.AlreadyExists,
 			"create disk data: a disk of this name exists: it belongs to persistent volume pvc-1 of claim red/data, " +
 				"not to persistent volume pvc-2 of claim blue/data"},
-		"an earlier claim of the same name": {func(w *world) { w.made(claim("pvc-1", "blue", "data", "diskName", name)) },
+		"an earlier claim of the same name": {func(w *driverCluster) { w.made(claim("pvc-1", "blue", "data", "diskName", name)) },
 			codes.AlreadyExists, "belongs to persistent volume pvc-1 of claim blue/data"},
-		"a provisioner that names no claims": {func(w *world) { w.made(request("pvc-1", "diskName", "data")) }, codes.AlreadyExists,
+		"a provisioner that names no claims": {func(w *driverCluster) { w.made(request("pvc-1", "diskName", "data")) }, codes.AlreadyExists,
 			"belongs to persistent volume pvc-1, not to"},
-		"a disk made by hand": {func(w *world) { put(w, nil) }, codes.AlreadyExists, "belongs to an owner that its tags do not name"},
-		"the usual driver, the same volume": {func(w *world) {
+		"a disk made by hand": {func(w *driverCluster) { put(w, nil) }, codes.AlreadyExists, "belongs to an owner that its tags do not name"},
+		"the usual driver, the same volume": {func(w *driverCluster) {
 			put(w, map[string]any{"k8s-azure-created-by": "kubernetes-azure-dd", "kubernetes.io-created-for-pv-name": "pvc-2",
 				"kubernetes.io-created-for-pvc-name": "data", "kubernetes.io-created-for-pvc-namespace": "blue"})
 		}, codes.OK, ""},
-		"tags of another letter case": {func(w *world) { put(w, map[string]any{"Kubernetes.io-created-for-PV-name": "pvc-1"}) },
+		"tags of another letter case": {func(w *driverCluster) { put(w, map[string]any{"Kubernetes.io-created-for-PV-name": "pvc-1"}) },
 			codes.AlreadyExists, "belongs to persistent volume pvc-1"},
 	} {
-		w := newWorld(t, core.Options{})
+		w := newDriverCluster(t, core.Options{})
 		c.given(w)
 		id := testkit.Group.Resource(compute.Disks, "data")
 		before := w.Snapshot()[string(id)]
@@ -73,7 +75,7 @@ func TestDiskOfAnotherOwner(t *testing.T) {
 
 // TestDiskWithoutTags checks that a disk with the name of the volume itself is the volume's, also if its tags are gone.
 func TestDiskWithoutTags(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	made := w.volume("pvc-1")
 	w.tag(made, "")
 	if again := w.volume("pvc-1"); again != made {
@@ -90,7 +92,7 @@ func TestTwoCreationsOfOneName(t *testing.T) {
 }
 
 func twoCreations(t *testing.T, processes int) {
-	w := newWorld(t, core.Options{Latency: 1, Seed: 1})
+	w := newDriverCluster(t, core.Options{Latency: 1, Seed: 1})
 	second := w.Controller
 	if processes == 2 {
 		second = w.controller()
@@ -140,7 +142,7 @@ type deletion struct {
 
 func (c deletion) run(t *testing.T, what string) {
 	t.Helper()
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	k := w.kubernetes()
 	v := w.volume("pvc-1")
 	w.tag(v, c.tag)
@@ -170,7 +172,7 @@ func (c deletion) run(t *testing.T, what string) {
 }
 
 // tag sets the tag of a disk that names its persistent volume, and removes all others.
-func (w *world) tag(v, volume string) {
+func (w *driverCluster) tag(v, volume string) {
 	w.t.Helper()
 	tags := map[string]any{}
 	if volume != "" {
@@ -180,7 +182,7 @@ func (w *world) tag(v, volume string) {
 }
 
 // putDisk creates or replaces a disk as other programs do.
-func (w *world) putDisk(id azure.ID, tags map[string]any) {
+func (w *driverCluster) putDisk(id azure.ID, tags map[string]any) {
 	w.t.Helper()
 	w.Put(id, map[string]any{"location": testkit.Location, "tags": tags,
 		"sku": map[string]any{"name": "StandardSSD_LRS"}, "properties": map[string]any{"diskSizeGB": 10,
@@ -188,7 +190,7 @@ func (w *world) putDisk(id azure.ID, tags map[string]any) {
 }
 
 // made creates a volume.
-func (w *world) made(r *csispec.CreateVolumeRequest) {
+func (w *driverCluster) made(r *csispec.CreateVolumeRequest) {
 	w.t.Helper()
 	if _, err := w.CreateVolume(w.t.Context(), r); err != nil {
 		w.t.Fatal(err)
@@ -198,7 +200,7 @@ func (w *world) made(r *csispec.CreateVolumeRequest) {
 // TestSnapshotOfAnotherOwner checks that a snapshot of the same disk for another VolumeSnapshot is refused, and that a
 // snapshot that no driver made is not deleted.
 func TestSnapshotOfAnotherOwner(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	v := w.volume("v")
 	of := func(namespace string, more ...string) *csispec.CreateSnapshotRequest {
 		return snapshotOf(v, "s", append(more, "csi.storage.k8s.io/volumesnapshot/name", "daily",

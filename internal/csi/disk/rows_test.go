@@ -24,7 +24,7 @@ import (
 // driver that it replaces. Volumes of this driver look the same to the other driver.
 func TestObjectsOfTheOtherDriver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newDriverCluster(t, core.Options{})
 		v := w.direct("pvc-1")
 		lower := strings.ToLower(v) // it sends ids of disks in lower case
 		if _, err := w.Client.Post(t.Context(), w.nodes.of["a"], "attachDetachDataDisks",
@@ -89,7 +89,7 @@ func TestObjectsOfTheOtherDriver(t *testing.T) {
 // TestMoreDisks checks rows 16, 52, 54 and 60: documents and answers that depend on more than one parameter.
 func TestMoreDisks(t *testing.T) {
 	const second = "00000000-0000-0000-0000-0000000000a2"
-	w := newWorld(t, core.Options{Subscriptions: []core.Subscription{{ID: second, Tenant: core.DefaultTenant}}})
+	w := newDriverCluster(t, core.Options{Subscriptions: []core.Subscription{{ID: second, Tenant: core.DefaultTenant}}})
 	w.Put("/subscriptions/"+second+"/resourceGroups/other", map[string]any{"location": testkit.Location})
 	made := func(row string, r *csispec.CreateVolumeRequest) (*csispec.Volume, azure.Resource[compute.Disk]) {
 		t.Helper()
@@ -133,7 +133,7 @@ func TestMoreDisks(t *testing.T) {
 
 // TestHostCaching checks row 104: a large disk has no host cache, whether its context describes it or it is read.
 func TestHostCaching(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	big := request("big", "cachingMode", "ReadOnly")
 	size(4096*gib, 0)(big)
 	answer, err := w.CreateVolume(t.Context(), big)
@@ -160,7 +160,7 @@ func TestHostCaching(t *testing.T) {
 
 // TestSharedDisk checks rows 73 and 103: a disk for two machines, and a third one.
 func TestSharedDisk(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	r := request("v", "maxShares", "2", "skuName", "Premium_LRS")
 	r.VolumeCapabilities = []*csispec.VolumeCapability{many(true)}
 	size(256*gib, 0)(r)
@@ -191,7 +191,7 @@ func TestSharedDisk(t *testing.T) {
 
 // TestValidateCapabilities checks rows 68 and 69: a mode that a volume cannot have is not confirmed, and the answer says why.
 func TestValidateCapabilities(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	validate := func(volume string, capabilities ...*csispec.VolumeCapability) (*csispec.ValidateVolumeCapabilitiesResponse, error) {
 		return w.ValidateVolumeCapabilities(t.Context(), &csispec.ValidateVolumeCapabilitiesRequest{
 			VolumeId: volume, VolumeCapabilities: capabilities,
@@ -219,7 +219,7 @@ func TestValidateCapabilities(t *testing.T) {
 
 // TestListVolumes checks rows 71, 72 and 74.
 func TestListVolumes(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	var volumes []string
 	for i := range 5 {
 		volumes = append(volumes, w.volume(fmt.Sprintf("v%d", i)))
@@ -256,7 +256,7 @@ func TestListVolumes(t *testing.T) {
 
 // TestChangeVolume checks rows 122 to 124, 127 and 129 to 131: a disk that grows or gets another performance.
 func TestChangeVolume(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	offline := disk.NewController(disk.Config{
 		Name: disk.DefaultName, Azure: fresh{w.Client.Fresh(), w.Client}, Nodes: &w.nodes, Cluster: cluster(),
 	})
@@ -332,7 +332,7 @@ func TestChangeVolume(t *testing.T) {
 // TestAtTheSameTime checks rows 41, 55, 65 and 67: requests that meet another one, a limit or a lock.
 func TestAtTheSameTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Seed: 3})
+		w := newDriverCluster(t, core.Options{Latency: 1, Seed: 3})
 		twice := func(row string, request func() error) {
 			t.Helper()
 			errs := together([]int{0, 1}, func(int) error { return request() })
@@ -387,7 +387,7 @@ func TestCaching(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, core.Options{})
+			w := newDriverCluster(t, core.Options{})
 			w.convert = test.convert
 			controller := w.controller()
 			defer controller.Close()
@@ -408,7 +408,7 @@ func TestCaching(t *testing.T) {
 
 // TestKeysOfCustomers checks rows 28 and 119: a disk with a disk encryption set, which its machine names too.
 func TestKeysOfCustomers(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	set := testkit.Group.Resource("Microsoft.Compute/diskEncryptionSets", "keys")
 	w.Put(set, map[string]any{"location": testkit.Location, "identity": map[string]any{"type": "SystemAssigned"}, "properties": map[string]any{
 		"activeKey": map[string]any{"keyUrl": "https://v.vault.azure.net/keys/k/1"}, "encryptionType": "EncryptionAtRestWithCustomerKey",
@@ -437,7 +437,7 @@ func TestKeysOfCustomers(t *testing.T) {
 // TestFailedMachines checks rows 89 and 90: a machine is updated after its last operation failed, whether it lists the disk or not.
 func TestFailedMachines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1})
+		w := newDriverCluster(t, core.Options{Latency: 1})
 		listed, other := w.volume("listed"), w.volume("other")
 		fail := func() {
 			t.Helper()
@@ -473,7 +473,7 @@ func TestFailedMachines(t *testing.T) {
 // not answer for the disk (93). A machine that lists a disk which is gone takes another disk (95).
 func TestNoNeedOfTheDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1})
+		w := newDriverCluster(t, core.Options{Latency: 1})
 		v, gone := w.volume("v"), w.volume("gone")
 		if _, err := w.publish(w.Controller, gone, "a"); err != nil {
 			t.Fatal(err)

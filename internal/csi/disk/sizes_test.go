@@ -77,7 +77,7 @@ func TestSizesWithoutRight(t *testing.T) {
 // TestLimitOfASize checks row 99: the limit of a machine is what Azure's list of SKUs says of its size, and the table of sizes if Azure
 // does not say it. A disk beyond the limit is refused without a request to the machine.
 func TestLimitOfASize(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	sizes := disk.NewSizes(w.Client.Fresh(), testkit.Subscription, testkit.Location, slog.New(slog.DiscardHandler))
 	const said = 4 // of Standard_D2s_v5, the size of the machines
 	if got := sizes.DataDisks(t.Context(), "Standard_D2s_v5"); got != said {

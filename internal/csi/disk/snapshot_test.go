@@ -29,7 +29,7 @@ func snapshotOf(volume, name string, parameters ...string) *csispec.CreateSnapsh
 
 // TestCreateSnapshot checks rows 132 to 137: the parameters of a snapshot and its document.
 func TestCreateSnapshot(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	w.Put(testkit.Group.Parent()+"/resourceGroups/backups", map[string]any{"location": testkit.Location})
 	v, other := w.volume("v"), w.volume("other")
 	for i, c := range []struct {
@@ -79,7 +79,7 @@ func TestCreateSnapshot(t *testing.T) {
 // TestSnapshotOfAnotherSubscription checks a snapshot in a subscription of its own.
 func TestSnapshotOfAnotherSubscription(t *testing.T) {
 	const second = "00000000-0000-0000-0000-0000000000a2"
-	w := newWorld(t, core.Options{Subscriptions: []core.Subscription{{ID: second, Tenant: core.DefaultTenant}}})
+	w := newDriverCluster(t, core.Options{Subscriptions: []core.Subscription{{ID: second, Tenant: core.DefaultTenant}}})
 	w.Put("/subscriptions/"+second+"/resourceGroups/backups", map[string]any{"location": testkit.Location})
 	v := w.volume("v")
 	answer, err := w.CreateSnapshot(t.Context(), snapshotOf(v, "s", "subscriptionID", second, "resourceGroup", "backups"))
@@ -95,7 +95,7 @@ func TestSnapshotOfAnotherSubscription(t *testing.T) {
 }
 
 // copying is Azure with snapshots that are copied to a percentage.
-func (w *world) copying(percent *float64, of func(azure.Resource[compute.Snapshot]) bool) *disk.Controller {
+func (w *driverCluster) copying(percent *float64, of func(azure.Resource[compute.Snapshot]) bool) *disk.Controller {
 	to := &interposed{Azure: fresh{w.Client.Fresh(), w.Client}}
 	change := func(doc azure.Document) azure.Document {
 		s, err := azure.Decode[compute.Snapshot](doc)
@@ -120,7 +120,7 @@ func (w *world) copying(percent *float64, of func(azure.Resource[compute.Snapsho
 
 // TestSnapshotBeingCopied checks row 139: a snapshot is ready when Azure has copied it.
 func TestSnapshotBeingCopied(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	percent := 40.0
 	c := w.copying(&percent, func(azure.Resource[compute.Snapshot]) bool { return true })
 	defer c.Close()
@@ -142,7 +142,7 @@ func TestSnapshotBeingCopied(t *testing.T) {
 // TestSnapshotInAnotherRegion checks row 138: the copy has its id at once and is ready when it is complete. Nothing else is
 // left, also if the copy is deleted early.
 func TestSnapshotInAnotherRegion(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	local, remote := 50.0, 50.0
 	c := w.copying(&local, func(s azure.Resource[compute.Snapshot]) bool { return strings.HasPrefix(s.ID.Name(), "local_") })
 	defer c.Close()
@@ -189,7 +189,7 @@ func TestSnapshotInAnotherRegion(t *testing.T) {
 // snapshot has instant access, which the copy has not.
 func TestCopyToAnotherRegion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Seed: 1})
+		w := newDriverCluster(t, core.Options{Latency: 1, Seed: 1})
 		v := w.volume("v")
 		early, began := 0, time.Now()
 		for ready := false; !ready; <-time.After(10 * time.Second) {
@@ -229,7 +229,7 @@ func TestCopyToAnotherRegion(t *testing.T) {
 // TestThrottledSnapshot checks row 140: a throttled request ends when Azure's time is longer than that of the caller.
 func TestThrottledSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newDriverCluster(t, core.Options{})
 		v := w.volume("v")
 		if err := w.SetFaults([]core.Fault{
 			{Method: "PUT", Type: compute.Snapshots, Fault: core.FaultError, Status: 429, RetryAfter: 3600, Times: 1},
@@ -247,7 +247,7 @@ func TestThrottledSnapshot(t *testing.T) {
 
 // TestListSnapshots checks rows 141 to 144.
 func TestListSnapshots(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	v, other := w.volume("v"), w.volume("other")
 	for i := range 5 {
 		if _, err := w.CreateSnapshot(t.Context(), snapshotOf([]string{v, other}[i%2], fmt.Sprintf("s%d", i))); err != nil {

@@ -40,7 +40,7 @@ func (c cost) String() string {
 }
 
 // measured runs what and returns its cost.
-func (w *world) measured(what func()) (c cost) {
+func (w *driverCluster) measured(what func()) (c cost) {
 	w.Forget()
 	began := time.Now()
 	what()
@@ -61,7 +61,7 @@ func (w *world) measured(what func()) (c cost) {
 }
 
 // azures runs what and returns how long it took, and how long Azure itself worked on each machine.
-func (w *world) azures(what func()) (took time.Duration, own map[string]time.Duration) {
+func (w *driverCluster) azures(what func()) (took time.Duration, own map[string]time.Duration) {
 	took, works := w.works(what)
 	own = map[string]time.Duration{}
 	for machine, all := range works {
@@ -74,7 +74,7 @@ func (w *world) azures(what func()) (took time.Duration, own map[string]time.Dur
 
 // works runs what and returns how long it took, and how long each of Azure's own operations on each machine took, in their
 // order. An operation lasts from the arrival of a write to the end.
-func (w *world) works(what func()) (took time.Duration, own map[string][]time.Duration) {
+func (w *driverCluster) works(what func()) (took time.Duration, own map[string][]time.Duration) {
 	began, since := time.Now(), map[string]time.Time{}
 	own = map[string][]time.Duration{}
 	ctx, end := context.WithCancel(w.t.Context())
@@ -110,7 +110,7 @@ func isBusyMachine(c core.Change) bool {
 
 // beyond runs what, which changes one machine. It returns how long it took, and how much of that Azure did not work on the
 // machine.
-func (w *world) beyond(what func()) (took, over time.Duration) {
+func (w *driverCluster) beyond(what func()) (took, over time.Duration) {
 	took, own := w.azures(what)
 	if len(own) != 1 {
 		w.t.Errorf("Azure worked on %d machines, want 1", len(own))
@@ -140,7 +140,7 @@ func TestSpeedOfOneDisk(t *testing.T) {
 	var calls cost
 	for seed := range *runs {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, core.Options{Latency: 1, Seed: seed})
+			w := newDriverCluster(t, core.Options{Latency: 1, Seed: seed})
 			w.kubernetes()
 			other, v := w.volume("other"), w.volume("v")
 			publish := func(volume string) (took, over time.Duration) {
@@ -204,7 +204,7 @@ func TestSpeedOfMany(t *testing.T) {
 		}
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1, Seed: 11, Throttle: true})
+				w := newDriverCluster(t, core.Options{Latency: 1, Seed: 11, Throttle: true})
 				big := w.roomy()
 				defer big.Close()
 				nodes := w.many(c.machines)
@@ -280,7 +280,7 @@ func noErrors(t *testing.T, errs []error) {
 func TestSpeedOfAReplacement(t *testing.T) {
 	const disks = 30
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Seed: 12, Throttle: true})
+		w := newDriverCluster(t, core.Options{Latency: 1, Seed: 12, Throttle: true})
 		nodes := w.many(2 * disks)
 		w.kubernetes()
 		var all []placed
@@ -326,7 +326,7 @@ func TestSpeedOfAReplacement(t *testing.T) {
 func TestSpeedBesideCreations(t *testing.T) {
 	const disks = 400
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1, Seed: 13, Throttle: true})
+		w := newDriverCluster(t, core.Options{Latency: 1, Seed: 13, Throttle: true})
 		leaving, coming := w.direct("leaving"), w.direct("coming")
 		if _, err := w.publish(w.Controller, leaving, "a"); err != nil {
 			t.Fatal(err)
@@ -373,7 +373,7 @@ func TestSpeedBesideCreations(t *testing.T) {
 // TestIdleVolumes checks that volumes at rest cost no requests.
 func TestIdleVolumes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1})
+		w := newDriverCluster(t, core.Options{Latency: 1})
 		w.kubernetes(pv("pv", w.volume("v")))
 		got := w.measured(func() { <-time.After(time.Hour) })
 		if got.writes+got.reads+got.polls > 0 {
@@ -382,11 +382,11 @@ func TestIdleVolumes(t *testing.T) {
 	})
 }
 
-// room is the number of data disks that the machines of [world.many] can have.
+// room is the number of data disks that the machines of [driverCluster.many] can have.
 const room = 32
 
 // many adds machines for many disks and returns the names of their nodes.
-func (w *world) many(n int) (names []string) {
+func (w *driverCluster) many(n int) (names []string) {
 	w.t.Helper()
 	set := w.AddScaleSet("many", testkit.Uniform, 0)
 	if _, err := azure.Do(w.t.Context(), w.Client, azure.Request{Verb: azure.Patch, ID: set,
@@ -400,8 +400,8 @@ func (w *world) many(n int) (names []string) {
 	return names
 }
 
-// roomy returns a controller that knows how many disks the machines of [world.many] can have.
-func (w *world) roomy() *disk.Controller {
+// roomy returns a controller that knows how many disks the machines of [driverCluster.many] can have.
+func (w *driverCluster) roomy() *disk.Controller {
 	return disk.NewController(disk.Config{
 		Name: disk.DefaultName, Azure: fresh{w.Client.Fresh(), w.Client}, Nodes: &w.nodes, Cluster: cluster(),
 		Limit: func(context.Context, string) int { return room }, Log: slog.New(slog.DiscardHandler),
@@ -409,7 +409,7 @@ func (w *world) roomy() *disk.Controller {
 }
 
 // direct creates a disk without the driver.
-func (w *world) direct(name string) string {
+func (w *driverCluster) direct(name string) string {
 	w.t.Helper()
 	id := testkit.Group.Resource("Microsoft.Compute/disks", name)
 	w.Put(id, map[string]any{"location": testkit.Location, "sku": map[string]any{"name": "StandardSSD_LRS"},

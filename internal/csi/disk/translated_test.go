@@ -17,7 +17,7 @@ import (
 
 // TestVolumesOfTheInTreeDriver checks that disks attach and detach as Kubernetes translates the volumes of the in-tree driver.
 func TestVolumesOfTheInTreeDriver(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	translator := translation.New()
 	source := corev1.AzureDiskVolumeSource{
 		DiskName: "pvc-1", DataDiskURI: w.volume("pvc-1"), Kind: new(corev1.AzureManagedDisk), FSType: new("xfs"),

@@ -76,23 +76,23 @@ func home() share.Cluster {
 const accountID = testkit.Group + "/providers/" + storage.Accounts + "/account"
 
 // account creates a storage account.
-func (w *world) account() { w.accountWith(nil) }
+func (w *cluster) account() { w.accountWith(nil) }
 
-func (w *world) accountWith(properties map[string]any) {
+func (w *cluster) accountWith(properties map[string]any) {
 	w.t.Helper()
 	w.Put(accountID, map[string]any{"location": testkit.Location, "kind": "StorageV2", "sku": map[string]any{"name": "Standard_LRS"},
 		"properties": properties})
 }
 
 // share creates a storage account with the share of shareVolume.
-func (w *world) share() {
+func (w *cluster) share() {
 	w.t.Helper()
 	w.account()
 	w.Put(storage.ShareOf(accountID, "pvc-1"), map[string]any{"properties": map[string]any{"shareQuota": 10}})
 }
 
 // closedShare creates a share that no node reaches, in an account without keys.
-func (w *world) closedShare() {
+func (w *cluster) closedShare() {
 	w.t.Helper()
 	w.share()
 	w.accountWith(map[string]any{"publicNetworkAccess": "Disabled", "allowSharedKeyAccess": false})
@@ -138,15 +138,15 @@ func warning(kind, name, reason, message string, minute int) *corev1.Event {
 	}
 }
 
-// world is a cluster of two nodes in zones 1 and 2, and its Azure.
-type world struct {
+// cluster is a cluster of two nodes in zones 1 and 2, and its Azure.
+type cluster struct {
 	*testkit.Azure
 	t *testing.T
 }
 
-func newWorld(t *testing.T, zones ...string) *world {
+func newCluster(t *testing.T, zones ...string) *cluster {
 	t.Helper()
-	w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
+	w := &cluster{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t}
 	for _, name := range []string{"a", "b"} {
 		w.AddMachine(testkit.VirtualMachine{Name: name})
 	}
@@ -155,11 +155,11 @@ func newWorld(t *testing.T, zones ...string) *world {
 	return w
 }
 
-func (w *world) machine(name string) azure.ID {
+func (w *cluster) machine(name string) azure.ID {
 	return testkit.Group.Resource(compute.VirtualMachines, name)
 }
 
-func (w *world) node(name, zone string) *corev1.Node {
+func (w *cluster) node(name, zone string) *corev1.Node {
 	id, err := nodes.ProviderID(w.machine(name))
 	if err != nil {
 		w.t.Fatal(err)
@@ -170,12 +170,12 @@ func (w *world) node(name, zone string) *corev1.Node {
 }
 
 // attach attaches the disk to a machine at LUN 3.
-func (w *world) attach(machine string) {
+func (w *cluster) attach(machine string) {
 	w.t.Helper()
 	w.attachTo(w.machine(machine))
 }
 
-func (w *world) attachTo(machine azure.ID) {
+func (w *cluster) attachTo(machine azure.ID) {
 	w.t.Helper()
 	_, err := azure.Do(w.t.Context(), w.Client, azure.Request{Verb: azure.Post, ID: machine, Action: "attachDetachDataDisks",
 		Body: azure.Document(`{"dataDisksToAttach":[{"diskId":"` + string(diskID) + `","lun":3}]}`)})
@@ -189,15 +189,15 @@ func TestVolume(t *testing.T) {
 	const csi = "disk.csi.azure.com"
 	const late, immediate = storagev1.VolumeBindingWaitForFirstConsumer, storagev1.VolumeBindingImmediate
 	for name, c := range map[string]struct {
-		azure   func(*world)
+		azure   func(*cluster)
 		objects []runtime.Object
 	}{
-		"used": {func(w *world) { w.attach("a") }, []runtime.Object{bound(), volume(), pod("a", corev1.PodRunning), attachment("a", attached)}},
-		"in tree": {func(w *world) { w.attach("a") },
+		"used": {func(w *cluster) { w.attach("a") }, []runtime.Object{bound(), volume(), pod("a", corev1.PodRunning), attachment("a", attached)}},
+		"in tree": {func(w *cluster) { w.attach("a") },
 			[]runtime.Object{bound(), inTree(), pod("a", corev1.PodRunning), attachment("a", attached)}},
-		"not mounted": {func(w *world) { w.attach("a") }, []runtime.Object{bound(), volume(), pod("a", corev1.PodPending),
+		"not mounted": {func(w *cluster) { w.attach("a") }, []runtime.Object{bound(), volume(), pod("a", corev1.PodPending),
 			attachment("a", attached), warning("Pod", "db-0", "FailedMount", "MountVolume.MountDevice failed: wrong fs type", 1)}},
-		"not started": {func(w *world) { w.attach("a") },
+		"not started": {func(w *cluster) { w.attach("a") },
 			[]runtime.Object{bound(), volume(), pod("a", corev1.PodPending), attachment("a", attached)}},
 		"not used":           {nil, []runtime.Object{bound(), volume()}},
 		"without a pod":      {nil, []runtime.Object{claim("", "managed-csi", "10Gi", ""), class(csi, late)}},
@@ -205,12 +205,12 @@ func TestVolume(t *testing.T) {
 		"of a missing class": {nil, []runtime.Object{claim("", "managed-csi", "10Gi", "")}},
 		"of another driver": {nil,
 			[]runtime.Object{claim("", "managed-csi", "10Gi", ""), class("nfs.csi.k8s.io", late)}},
-		"share":                 {(*world).share, []runtime.Object{bound(), shareVolume(), pod("a", corev1.PodRunning)}},
-		"share of another pod":  {(*world).share, []runtime.Object{bound(), shareVolume(), pod("", corev1.PodPending)}},
-		"share to grow":         {(*world).share, []runtime.Object{claim("pvc-1", "files", "20Gi", "10Gi"), shareVolume()}},
-		"share lost":            {(*world).account, []runtime.Object{bound(), shareVolume()}},
+		"share":                 {(*cluster).share, []runtime.Object{bound(), shareVolume(), pod("a", corev1.PodRunning)}},
+		"share of another pod":  {(*cluster).share, []runtime.Object{bound(), shareVolume(), pod("", corev1.PodPending)}},
+		"share to grow":         {(*cluster).share, []runtime.Object{claim("pvc-1", "files", "20Gi", "10Gi"), shareVolume()}},
+		"share lost":            {(*cluster).account, []runtime.Object{bound(), shareVolume()}},
 		"share without account": {nil, []runtime.Object{bound(), shareVolume()}},
-		"share out of reach": {(*world).closedShare, []runtime.Object{bound(), shareVolume(), pod("a", corev1.PodPending),
+		"share out of reach": {(*cluster).closedShare, []runtime.Object{bound(), shareVolume(), pod("a", corev1.PodPending),
 			warning("Pod", "db-0", "FailedMount", "mount error(115): Operation now in progress", 1)}},
 		"share to create":     {nil, []runtime.Object{claim("", "managed-csi", "10Gi", ""), class("file.csi.azure.com", immediate)}},
 		"share without a pod": {nil, []runtime.Object{claim("", "managed-csi", "10Gi", ""), class("file.csi.azure.com", late)}},
@@ -221,7 +221,7 @@ func TestVolume(t *testing.T) {
 			warning("PersistentVolumeClaim", "data", "ProvisioningFailed", "rpc error: code = ResourceExhausted desc = quota", 2),
 			warning("PersistentVolumeClaim", "other", "ProvisioningFailed", "of another claim", 3)}},
 		"volume lost": {nil, []runtime.Object{claim("pvc-1", "managed-csi", "10Gi", ""), class(csi, late)}},
-		"disk lost": {func(w *world) {
+		"disk lost": {func(w *cluster) {
 			if _, err := azure.Do(w.t.Context(), w.Client, azure.Request{Verb: azure.Delete, ID: diskID}); err != nil {
 				w.t.Fatal(err)
 			}
@@ -229,12 +229,12 @@ func TestVolume(t *testing.T) {
 		"attaching": {nil, []runtime.Object{bound(), volume(), pod("a", corev1.PodPending), attachment("a", func(a *storagev1.VolumeAttachment) {
 			a.Status.AttachError = &storagev1.VolumeError{Message: "rpc error: code = Aborted desc = Azure is busy"}
 		})}},
-		"moving": {func(w *world) { w.attach("a") },
+		"moving": {func(w *cluster) { w.attach("a") },
 			[]runtime.Object{bound(), volume(), pod("b", corev1.PodPending), attachment("a", leaving), attachment("b", nil)}},
-		"kept by a stranger": {func(w *world) { w.attach("b") },
+		"kept by a stranger": {func(w *cluster) { w.attach("b") },
 			[]runtime.Object{bound(), volume(), pod("a", corev1.PodPending), attachment("a", nil)}},
 		"in the wrong zone": {nil, []runtime.Object{bound(), volume(), pod("b", corev1.PodPending), attachment("b", nil)}},
-		"disk to grow": {func(w *world) { w.attach("a") }, []runtime.Object{claim("pvc-1", "managed-csi", "20Gi", "10Gi"), volume(),
+		"disk to grow": {func(w *cluster) { w.attach("a") }, []runtime.Object{claim("pvc-1", "managed-csi", "20Gi", "10Gi"), volume(),
 			pod("a", corev1.PodRunning), attachment("a", attached)}},
 		"file system to grow": {nil, []runtime.Object{claim("pvc-1", "managed-csi", "10Gi", "5Gi"), volume()}},
 	} {
@@ -243,7 +243,7 @@ func TestVolume(t *testing.T) {
 			if name == "in the wrong zone" {
 				zones = []string{"1"}
 			}
-			w := newWorld(t, zones...)
+			w := newCluster(t, zones...)
 			if c.azure != nil {
 				c.azure(w)
 			}
@@ -271,7 +271,7 @@ func TestVolume(t *testing.T) {
 // TestVolumeOfAScaleSet checks a disk at an instance of a Uniform scale set, which the disk calls SET_0 where the address of the
 // instance has 0.
 func TestVolumeOfAScaleSet(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	w.PutScaleSet(testkit.Nodes, testkit.ScaleSet+"-", testkit.Uniform, 1)
 	instance := testkit.List[compute.Instance](w.Azure, testkit.Nodes, compute.ScaleSetInstances)[0].ID
 	w.attachTo(instance)
@@ -323,7 +323,7 @@ func checkFormats(t *testing.T, v explain.Volume) {
 
 // TestGatherRefuses checks what cannot be explained.
 func TestGatherRefuses(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	other := volume()
 	other.Spec.CSI.Driver, other.Spec.CSI.VolumeHandle = "nfs.csi.k8s.io", "server#share"
 	nameless, short := shareVolume(), shareVolume()

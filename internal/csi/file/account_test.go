@@ -23,7 +23,7 @@ func accountOf(volume string) string { return strings.Split(volume, "#")[1] }
 
 // TestAccountIsChosen checks rows 13, 15, 18, 32, 33 and defects 2, 11 and 12 of the other driver: which account a volume gets.
 func TestAccountIsChosen(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	w.account("aaforeign", "Standard_LRS", "StorageV2", nil, nil)
 	w.account("bbskipped", "Premium_LRS", "FileStorage", nil, map[string]any{"skip-matching": ""})
 	w.account("cctagged", "Premium_LRS", "FileStorage", nil, map[string]any{"team": "a", "k8s-azure-created-by": "azure"})
@@ -112,7 +112,7 @@ func TestAccountsOfOthers(t *testing.T) {
 		"with public network access that the class asks": {closed, nil, false, []string{"publicNetworkAccess", "Enabled"}, false},
 	} {
 		t.Run(what, func(t *testing.T) {
-			w := newWorld(t, core.Options{})
+			w := newDriverCluster(t, core.Options{})
 			account := w.account("aatheirs", "Standard_LRS", "StorageV2", c.properties, c.tags)
 			if c.endpoint {
 				w.Put(testkit.Group.Resource(network.PrivateEndpoints, "theirs"), object{"location": testkit.Location, "properties": object{
@@ -138,7 +138,7 @@ func TestAccountsOfOthers(t *testing.T) {
 
 // TestAccountThatDoesNotAnswer checks that while the settings of the driver's own account cannot be read, no other account is made.
 func TestAccountThatDoesNotAnswer(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	class := []string{"disableDeleteRetentionPolicy", "true"}
 	w.volume("pvc-1", class...)
 	if err := w.SetFaults([]core.Fault{{Method: "GET", Type: storage.FileServices, Fault: core.FaultError, Status: 403,
@@ -154,7 +154,7 @@ func TestAccountThatDoesNotAnswer(t *testing.T) {
 
 // TestAccountQuota checks row 15: the shares of an account together stay within its quota.
 func TestAccountQuota(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	accounts := map[string]int{}
 	for _, name := range []string{"pvc-1", "pvc-2", "pvc-3"} {
 		r := request(name, "accountQuota", "100")
@@ -173,7 +173,7 @@ func TestAccountQuota(t *testing.T) {
 // TestFullAccount checks row 34: a full account gets a tag, and the next one is used; an account that the user names is not
 // replaced.
 func TestFullAccount(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	w.account("aafull", "Standard_LRS", "StorageV2", nil, nil)
 	full := func(name string, times int) core.Fault {
 		return core.Fault{Method: "PUT", Type: storage.Shares, Name: name, Times: times, Fault: core.FaultError, Status: 409,
@@ -202,7 +202,7 @@ func TestFullAccount(t *testing.T) {
 // The tag of a user has no time and stays.
 func TestFullAccountIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newDriverCluster(t, core.Options{})
 		w.account("aafull", "Standard_LRS", "StorageV2", nil, nil)
 		w.account("aaskipped", "Standard_LRS", "StorageV2", nil, map[string]any{"skip-matching": ""})
 		if err := w.SetFaults([]core.Fault{{Method: "PUT", Type: storage.Shares, Name: "pvc-1", Times: 1, Fault: core.FaultError,
@@ -222,7 +222,7 @@ func TestFullAccountIsTriedAgain(t *testing.T) {
 // TestAccountLosesItsKeys checks that if a policy switches off the keys of the accounts that the driver makes, it does not make one
 // after the other.
 func TestAccountLosesItsKeys(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	id := w.volume("pvc-1").GetVolumeId()
 	account := testkit.Group.Resource(storage.Accounts, accountOf(id))
 	if _, err := w.Client.Patch(t.Context(), azure.Write{ID: account, Body: []byte(`{"properties":{"allowSharedKeyAccess":false}}`)}); err != nil {
@@ -237,7 +237,7 @@ func TestAccountLosesItsKeys(t *testing.T) {
 
 // TestFullV2Account checks row 35 and defect 36: an account with a v2 SKU has 50 shares at most.
 func TestFullV2Account(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	accounts := map[string]int{}
 	for i := range 52 {
 		v := w.volume("pvc-"+strings.Repeat("x", i), "skuName", "PremiumV2_LRS")
@@ -255,7 +255,7 @@ func TestFullV2Account(t *testing.T) {
 
 // TestAllAccountsFull checks defect 13: a request tries a few full accounts and ends. The next one finds its volume free.
 func TestAllAccountsFull(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	if err := w.SetFaults([]core.Fault{{Method: "PUT", Type: storage.Shares, Fault: core.FaultError, Status: 409,
 		Code: "TotalSharesProvisionedCapacityExceedsAccountLimit"}}); err != nil {
 		t.Fatal(err)
@@ -276,7 +276,7 @@ func TestAllAccountsFull(t *testing.T) {
 // TestAccountsOfVolumes checks defect 12: createAccount gives each volume an account, and selectRandomMatchingAccount uses all that
 // fit, also in one minute.
 func TestAccountsOfVolumes(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	own := map[string]bool{}
 	for _, name := range []string{"pvc-1", "pvc-2", "pvc-3"} {
 		own[accountOf(w.volume(name, "createAccount", "true").GetVolumeId())] = true
@@ -284,7 +284,7 @@ func TestAccountsOfVolumes(t *testing.T) {
 	if len(own) != 3 {
 		t.Errorf("createAccount: accounts %v, want 3", own)
 	}
-	w = newWorld(t, core.Options{})
+	w = newDriverCluster(t, core.Options{})
 	for _, name := range []string{"aaone", "bbtwo", "ccthree"} {
 		w.account(name, "Standard_LRS", "StorageV2", nil, nil)
 	}
@@ -301,7 +301,7 @@ func TestAccountsOfVolumes(t *testing.T) {
 // exists is used.
 func TestNetworkOfAnotherSubscription(t *testing.T) {
 	const second = "00000000-0000-0000-0000-0000000000a2"
-	w := newWorld(t, core.Options{Subscriptions: []core.Subscription{{ID: second, Tenant: core.DefaultTenant}}})
+	w := newDriverCluster(t, core.Options{Subscriptions: []core.Subscription{{ID: second, Tenant: core.DefaultTenant}}})
 	group := azure.GroupID(second, "net")
 	hub := group.Resource("Microsoft.Network/virtualNetworks", "hub")
 	w.Put(group, map[string]any{"location": testkit.Location})
@@ -340,7 +340,7 @@ func TestNetworkOfAnotherSubscription(t *testing.T) {
 
 // TestPrivateEndpoint checks row 43: names as the other driver's, one endpoint for all volumes.
 func TestPrivateEndpoint(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	class := []string{"networkEndpointType", "privateEndpoint"}
 	v := w.volume("pvc-1", class...)
 	account := accountOf(v.GetVolumeId())
@@ -370,7 +370,7 @@ func TestPrivateEndpoint(t *testing.T) {
 // TestNoZones checks defect 29: where others manage DNS, the driver makes the endpoint and neither zone, link nor zone group. A class
 // with zones that shares the account gets them.
 func TestNoZones(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	class := []string{"networkEndpointType", "privateEndpoint"}
 	v := w.volume("pvc-1", append(class, "skipPrivateDNSZone", "true")...)
 	account := accountOf(v.GetVolumeId())
@@ -408,7 +408,7 @@ func TestNoZones(t *testing.T) {
 
 // TestServiceEndpoint checks row 44 and the subnets of NFS volumes.
 func TestServiceEndpoint(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	v := w.volume("pvc-1", "protocol", "nfs")
 	var rules int
 	for _, a := range w.accounts() {
@@ -444,7 +444,7 @@ func TestAllSubnetsOfTheNetwork(t *testing.T) {
 		"that of the nodes":     {"nodes", nil, codes.PermissionDenied},
 	} {
 		t.Run(what, func(t *testing.T) {
-			w := newWorld(t, core.Options{})
+			w := newDriverCluster(t, core.Options{})
 			var subnets []map[string]any
 			for i, name := range []string{"nodes", "pool-b", "pool-c", "GatewaySubnet"} {
 				subnets = append(subnets, map[string]any{"name": name, "properties": map[string]any{"addressPrefix": fmt.Sprintf("10.9.%d.0/24", i)}})
@@ -480,7 +480,7 @@ func TestAllSubnetsOfTheNetwork(t *testing.T) {
 // TestSubnetsOfNodesChange checks defect 37. When the nodes get another subnet, the account that the driver made gets a rule
 // for the subnet. It keeps the rules and settings of other programs. An account of a user is not changed.
 func TestSubnetsOfNodesChange(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	subnets := testkit.Group.Resource("Microsoft.Network/virtualNetworks", "wide")
 	w.Put(subnets, map[string]any{"location": testkit.Location, "properties": map[string]any{
 		"addressSpace": map[string]any{"addressPrefixes": []string{"10.9.0.0/16"}}, "subnets": []map[string]any{

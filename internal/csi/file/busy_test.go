@@ -36,7 +36,7 @@ func TestThrottled(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{})
+				w := newDriverCluster(t, core.Options{})
 				if err := w.SetFaults([]core.Fault{c.fault}); err != nil {
 					t.Fatal(err)
 				}
@@ -55,7 +55,7 @@ func TestThrottled(t *testing.T) {
 // nothing after its request ended.
 func TestOthersWhileOneWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newDriverCluster(t, core.Options{})
 		other, source := w.volume("pvc-other").GetVolumeId(), w.volume("pvc-source").GetVolumeId()
 		if err := w.SetFaults([]core.Fault{throttled("pvc-1", 300, 1)}); err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func TestOthersWhileOneWaits(t *testing.T) {
 // creates the share.
 func TestShareBeingDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{})
+		w := newDriverCluster(t, core.Options{})
 		const message = "The specified share is being deleted. Try operation later."
 		if err := w.SetFaults([]core.Fault{{Method: "PUT", Type: storage.Shares, Name: "pvc-1", Fault: core.FaultError, Status: 409,
 			Code: "ShareBeingDeleted", Message: message, Times: 2}}); err != nil {

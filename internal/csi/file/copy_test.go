@@ -108,8 +108,8 @@ func (i identity) GetToken(context.Context, policy.TokenRequestOptions) (azcore.
 	return azcore.AccessToken{Token: t.Text, ExpiresOn: t.Expires}, err
 }
 
-// withFiles gives a world the data plane of file shares.
-func (w *world) withFiles() *within {
+// withFiles gives a driver cluster the data plane of file shares.
+func (w *driverCluster) withFiles() *within {
 	w.t.Helper()
 	driver := token.Application{ClientID: driverObject, ObjectID: driverObject}
 	tokens, err := token.New(token.Config{Tenant: core.DefaultTenant, Key: signingKey(), Log: slog.New(slog.DiscardHandler), World: w.Look,
@@ -144,7 +144,7 @@ func (w *world) withFiles() *within {
 }
 
 // fill writes files of a tree to the share of a volume.
-func (w *world) fill(volume string, content map[string]string) {
+func (w *driverCluster) fill(volume string, content map[string]string) {
 	w.t.Helper()
 	for name, text := range content {
 		path := filepath.Join(w.dirOf(volume), name)
@@ -158,7 +158,7 @@ func (w *world) fill(volume string, content map[string]string) {
 }
 
 // check compares the files of a volume's share.
-func (w *world) check(what, volume string, want map[string]string) {
+func (w *driverCluster) check(what, volume string, want map[string]string) {
 	w.t.Helper()
 	for name, text := range want {
 		got, err := os.ReadFile(filepath.Join(w.dirOf(volume), name))
@@ -178,7 +178,7 @@ func tree() map[string]string {
 
 // TestCopies checks rows 45 and 49: clones and restored snapshots have every file, also in another account.
 func TestCopies(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	w.withFiles()
 	source := w.volume("pvc-source").GetVolumeId()
 	w.fill(source, tree())
@@ -244,7 +244,7 @@ func isCopy(r *http.Request) bool {
 // TestCopyUnderWay checks row 47: while a volume is copied, the same request is Aborted and begins no second copy. The request
 // after one that was given up completes the volume.
 func TestCopyUnderWay(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	transport := w.withFiles()
 	source := w.volume("pvc-source").GetVolumeId()
 	w.fill(source, tree())
@@ -298,7 +298,7 @@ func TestCopyUnderWay(t *testing.T) {
 // TestCopyWithoutRole checks row 48. If the identity of the driver may create shares and may not read files, the copy is
 // made with the key of the account. If the account forbids keys, the error names the missing permission.
 func TestCopyWithoutRole(t *testing.T) {
-	w := newWorld(t, core.Options{AccessControl: true})
+	w := newDriverCluster(t, core.Options{AccessControl: true})
 	w.withFiles()
 	w.Put(testkit.Group.Resource("Microsoft.Authorization/roleAssignments", "00000000-0000-0000-0000-0000000000f1"), map[string]any{
 		"properties": map[string]any{"principalId": driverObject, "principalType": "ServicePrincipal", "roleDefinitionId": "/subscriptions/" +
@@ -333,7 +333,7 @@ const atOnce = 16
 
 // TestPartialCopy checks row 46 and defect 1: while a file cannot be copied there is no volume, and the next call goes on.
 func TestPartialCopy(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	transport := w.withFiles()
 	source := w.volume("pvc-source").GetVolumeId()
 	w.fill(source, tree())
@@ -377,7 +377,7 @@ func TestPartialCopy(t *testing.T) {
 // TestDataPlane checks volumes of a class that has the key in a Secret, or asks for the data plane. It checks rows 39, 51,
 // 54 and 56, and defects 10 and 38.
 func TestDataPlane(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	w.withFiles()
 	first := w.volume("pvc-arm").GetVolumeId()
 	secret := w.secrets.values["default/azure-storage-account-"+accountOf(first)+"-secret"]
@@ -447,7 +447,7 @@ func TestDataPlane(t *testing.T) {
 
 // TestEndpointSuffix checks defect 22: with a key in a Secret, snapshots and deletions go to the server that the class names, too.
 func TestEndpointSuffix(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	transport := w.withFiles()
 	account := accountOf(w.volume("pvc-arm").GetVolumeId())
 	secret := w.secrets.values["default/azure-storage-account-"+account+"-secret"]
@@ -500,7 +500,7 @@ func fromSnapshot(id string) *csispec.VolumeContentSource {
 
 // TestLostAnswerOfASnapshot checks that a snapshot by the data plane whose answer is lost is not taken again.
 func TestLostAnswerOfASnapshot(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	transport := w.withFiles()
 	id := w.volume("pvc-1").GetVolumeId()
 	r := &csispec.CreateSnapshotRequest{Name: "s", SourceVolumeId: id,
@@ -524,7 +524,7 @@ func TestLostAnswerOfASnapshot(t *testing.T) {
 
 // TestCopiesWithSecret checks that snapshots and shares are copied with the user's own key, without a cloud configuration.
 func TestCopiesWithSecret(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	w.withFiles()
 	id := w.volume("pvc-source").GetVolumeId()
 	other := w.volume("pvc-other", "skuName", "Premium_LRS").GetVolumeId()

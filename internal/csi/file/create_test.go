@@ -16,7 +16,7 @@ import (
 
 // TestRefusedParameters checks rows 1 to 22 and 40: each mistake is named before any request to Azure.
 func TestRefusedParameters(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	for _, c := range []struct {
 		row        string
 		parameters []string
@@ -90,7 +90,7 @@ func TestRefusedParameters(t *testing.T) {
 
 // TestSizes checks rows 23 to 25.
 func TestSizes(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	for i, c := range []struct {
 		sku              string
 		required, want   int64 // GiB
@@ -125,7 +125,7 @@ func TestSizes(t *testing.T) {
 
 // TestIdempotent checks rows 26 to 28 and 83.
 func TestIdempotent(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	first := w.volume("pvc-1")
 	for what, c := range map[string]csispec.ControllerServer{"26": w, "83 a new process": w.again()} {
 		w.Forget()
@@ -150,7 +150,7 @@ func TestIdempotent(t *testing.T) {
 
 // TestFiftyAtOnce checks row 31 and the aims of speed: one account, one list, one request for keys.
 func TestFiftyAtOnce(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	const volumes = 50
 	create := func(prefix string) {
 		var group sync.WaitGroup
@@ -184,7 +184,7 @@ func TestFiftyAtOnce(t *testing.T) {
 // TestVolumeID checks the ids, names and contexts of volumes.
 func TestVolumeID(t *testing.T) {
 	const second = "00000000-0000-0000-0000-0000000000a2"
-	w := newWorld(t, core.Options{Subscriptions: []core.Subscription{{ID: second, Tenant: core.DefaultTenant}}})
+	w := newDriverCluster(t, core.Options{Subscriptions: []core.Subscription{{ID: second, Tenant: core.DefaultTenant}}})
 	w.Put(azure.GroupID(second, "far"), map[string]any{"location": testkit.Location})
 	for _, c := range []struct {
 		row, name  string

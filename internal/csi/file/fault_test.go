@@ -117,15 +117,15 @@ func (i *idle) Begin(ctx context.Context, r azure.Request) (*azure.Operation, er
 
 // lives are the lives of volumes, as the sidecars ask for them: each request is repeated until it succeeds.
 type lives struct {
-	*world
+	*driverCluster
 	replicas testkit.Replicas[*file.Controller]
 	files    *within
 }
 
 func newLives(t *testing.T, o core.Options) *lives {
 	t.Helper()
-	w := newWorld(t, o)
-	return &lives{world: w, replicas: testkit.Replicas[*file.Controller]{Begin: w.again}, files: w.withFiles()}
+	w := newDriverCluster(t, o)
+	return &lives{driverCluster: w, replicas: testkit.Replicas[*file.Controller]{Begin: w.again}, files: w.withFiles()}
 }
 
 func (l *lives) until(what string, request func(context.Context, *file.Controller) error) {

@@ -15,7 +15,7 @@ import (
 // TestObjectsOfTheOtherDriver checks volumes and snapshots in all formats of ids that the replaced driver and the in-tree
 // driver have written. They are grown, snapshotted and deleted without change.
 func TestObjectsOfTheOtherDriver(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	account := w.account("f0123456789abcdef012345", "Standard_LRS", "StorageV2", nil, map[string]any{"k8s-azure-created-by": "azure"})
 	name := account.Name()
 	for what, id := range map[string]string{
@@ -61,7 +61,7 @@ func TestObjectsOfTheOtherDriver(t *testing.T) {
 }
 
 // snapshotOfTheOtherDriver takes a snapshot as the replaced driver does, with its name as initiator, and returns its time as in ids.
-func (w *world) snapshotOfTheOtherDriver(of azure.ID, name string) string {
+func (w *driverCluster) snapshotOfTheOtherDriver(of azure.ID, name string) string {
 	w.t.Helper()
 	doc, err := azure.Do(w.t.Context(), w.Client, azure.Request{
 		Verb: azure.Put, ID: of, Parameters: map[string]string{"$expand": "snapshots"}, Additive: true,

@@ -23,13 +23,13 @@ import (
 	"kaz/internal/testkit"
 )
 
-func (w *world) remove(id string) error {
+func (w *driverCluster) remove(id string) error {
 	_, err := w.DeleteVolume(w.t.Context(), &csispec.DeleteVolumeRequest{VolumeId: id})
 	return err
 }
 
 // exists reports whether the share of a volume exists.
-func (w *world) exists(id string) bool {
+func (w *driverCluster) exists(id string) bool {
 	w.t.Helper()
 	v, err := share.ParseVolume(id)
 	if err != nil {
@@ -44,7 +44,7 @@ func (w *world) exists(id string) bool {
 
 // TestDelete checks row 55: a share is deleted once, and what is no share is no error.
 func TestDelete(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	id := w.volume("pvc-1").GetVolumeId()
 	for _, what := range []string{id, id, "garbage", "rg#none#none###default"} {
 		if err := w.remove(what); err != nil {
@@ -62,7 +62,7 @@ func TestDelete(t *testing.T) {
 
 // TestSharedShare checks row 39 and defect 7: a share that another persistent volume has stays until the last is deleted.
 func TestSharedShare(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	class := []string{"shareName", "common", "folderName", "${pvc.metadata.name}"}
 	a, b := w.volume("pvc-a", class...).GetVolumeId(), w.volume("pvc-b", class...).GetVolumeId()
 	w.volumes = []file.Claimed{{Name: "pvc-a", Handle: a}, {Name: "pvc-b", Handle: b}}
@@ -87,7 +87,7 @@ func TestShareOfAnotherVolume(t *testing.T) {
 		"by hand":     func(id string) string { return strings.Replace(id, "###", "##mine#", 1) },
 		"the same id": func(id string) string { return id },
 	} {
-		w := newWorld(t, core.Options{})
+		w := newDriverCluster(t, core.Options{})
 		id := w.volume("pvc-a").GetVolumeId()
 		w.volumes = []file.Claimed{{Name: "a-other", Handle: handle(id)}, {Name: "pvc-a", Handle: id, Released: true}}
 		if err := w.remove(id); err != nil || !w.exists(id) {
@@ -103,7 +103,7 @@ func TestShareOfAnotherVolume(t *testing.T) {
 
 // TestShareOfAttributes checks that a share stays while the attributes of another persistent volume name it, or may name it.
 func TestShareOfAttributes(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	id := w.volume("pvc-a").GetVolumeId()
 	account := accountOf(id)
 	mine := file.Claimed{Name: "pvc-a", Handle: id, Released: true}
@@ -140,9 +140,9 @@ func TestShareOfAttributes(t *testing.T) {
 // TestShareOfAnotherNamespace checks that claims of the same name in two namespaces do not get one share, also if Azure ignores
 // conditions of writes or the share was created before shares had owners in their metadata.
 func TestShareOfAnotherNamespace(t *testing.T) {
-	for what, change := range map[string]func(w *world, id string){
-		"by metadata": func(*world, string) {},
-		"by its persistent volume": func(w *world, id string) {
+	for what, change := range map[string]func(w *driverCluster, id string){
+		"by metadata": func(*driverCluster, string) {},
+		"by its persistent volume": func(w *driverCluster, id string) {
 			w.volumes = []file.Claimed{{Name: "pvc-a", Handle: id, ClaimNamespace: "team-a", ClaimName: "data"}}
 			v, err := share.ParseVolume(id)
 			if err != nil {
@@ -154,7 +154,7 @@ func TestShareOfAnotherNamespace(t *testing.T) {
 			}
 		},
 	} {
-		w := newWorld(t, core.Options{})
+		w := newDriverCluster(t, core.Options{})
 		class := func(namespace string) []string {
 			return []string{"shareName", "${pvc.metadata.name}", "csi.storage.k8s.io/pvc/name", "data", "csi.storage.k8s.io/pvc/namespace", namespace}
 		}
@@ -178,7 +178,7 @@ func TestShareOfAnotherNamespace(t *testing.T) {
 			t.Errorf("%s: a claim that is made again: %v, %v", what, again, err)
 		}
 	}
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	for _, namespace := range []string{"team-a", "team-b"} {
 		w.volume("pvc-"+namespace, "shareName", "common", "csi.storage.k8s.io/pvc/name", "data", "csi.storage.k8s.io/pvc/namespace", namespace)
 	}
@@ -187,7 +187,7 @@ func TestShareOfAnotherNamespace(t *testing.T) {
 // TestDeletedByAnotherProcess checks that a share which another process deleted is created again, although this one read it
 // less than a minute ago.
 func TestDeletedByAnotherProcess(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	id := w.volume("pvc-1", "shareName", "common").GetVolumeId()
 	if _, err := w.again().DeleteVolume(t.Context(), &csispec.DeleteVolumeRequest{VolumeId: id}); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func (i inert) Begin(ctx context.Context, r azure.Request) (*azure.Operation, er
 
 // TestChangeThatIsNotMade checks that a change which Azure reports and does not make is no success.
 func TestChangeThatIsNotMade(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	id := w.volume("pvc-1", "skuName", "PremiumV2_LRS").GetVolumeId()
 	w.config.Azure = inert{w.config.Azure}
 	_, err := w.again().ControllerExpandVolume(t.Context(), &csispec.ControllerExpandVolumeRequest{
@@ -227,7 +227,7 @@ func TestChangeThatIsNotMade(t *testing.T) {
 func TestSizeThatIsNotReported(t *testing.T) {
 	for name, quota := range map[string]any{"absent": nil, "0": 0} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, core.Options{})
+			w := newDriverCluster(t, core.Options{})
 			id := w.volume("pvc-1").GetVolumeId()
 			w.Forget()
 			if err := w.SetFaults([]core.Fault{{Method: "GET", Fault: core.FaultAnswer, Path: "properties.shareQuota", Value: quota,
@@ -257,7 +257,7 @@ func (refusing) Put(context.Context, string, string, file.Credentials) error {
 // TestErrorAfterCreation checks that an error after the share was created makes the provisioner repeat the request. With a final
 // code it would forget the volume, and the share would remain.
 func TestErrorAfterCreation(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	w.config.Secrets = refusing{}
 	_, err := w.again().CreateVolume(t.Context(), request("pvc-1"))
 	wantCode(t, "a secret that cannot be written", err, codes.Aborted)
@@ -269,7 +269,7 @@ func TestErrorAfterCreation(t *testing.T) {
 // TestSecretThatCannotBeUsed checks that a Secret with the key of another account stays as it is, and that the request fails before a
 // share exists.
 func TestSecretThatCannotBeUsed(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	other := file.SecretOf(file.Credentials{Account: "other", Key: secret.New("theirs")})
 	w.secrets.values["apps/mine"] = other
 	_, err := w.CreateVolume(t.Context(), request("pvc-1", "secretName", "mine", "secretNamespace", "apps"))
@@ -281,7 +281,7 @@ func TestSecretThatCannotBeUsed(t *testing.T) {
 
 // TestRefusedCopies checks that a copy that can never succeed creates neither a share nor an account.
 func TestRefusedCopies(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	source := w.volume("pvc-source").GetVolumeId()
 	w.Forget()
 	small := request("pvc-small")
@@ -296,7 +296,7 @@ func TestRefusedCopies(t *testing.T) {
 	}
 }
 
-func (w *world) snapshot(volume, name string, parameters ...string) (*csispec.Snapshot, error) {
+func (w *driverCluster) snapshot(volume, name string, parameters ...string) (*csispec.Snapshot, error) {
 	r := &csispec.CreateSnapshotRequest{Name: name, SourceVolumeId: volume, Parameters: map[string]string{}}
 	for i := 0; i+1 < len(parameters); i += 2 {
 		r.Parameters[parameters[i]] = parameters[i+1]
@@ -307,7 +307,7 @@ func (w *world) snapshot(volume, name string, parameters ...string) (*csispec.Sn
 
 // TestSnapshots checks rows 50 to 54 and defect 8.
 func TestSnapshots(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	v, other := w.volume("pvc-1").GetVolumeId(), w.volume("pvc-2").GetVolumeId()
 	first, err := w.snapshot(v, "s1", "metadata", "team=a", "useDataPlaneAPI", "false",
 		// as csi-snapshotter sends with --extra-create-metadata
@@ -347,7 +347,7 @@ func TestSnapshots(t *testing.T) {
 
 // TestSnapshotsAreNotDoubled checks defect 6: while a snapshot cannot be read, no second one of its name is taken.
 func TestSnapshotsAreNotDoubled(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	v := w.volume("pvc-1").GetVolumeId()
 	if _, err := w.snapshot(v, "s1"); err != nil {
 		t.Fatal(err)
@@ -372,7 +372,7 @@ func TestSnapshotsAreNotDoubled(t *testing.T) {
 // in 5 minutes. Where the file service does not answer, the newest snapshots are read first.
 func TestSnapshotNamesAreReadOnce(t *testing.T) {
 	const shares, each = 5, 40
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	w.withFiles()
 	ids := map[string]*csispec.Snapshot{}
 	for i := range shares {
@@ -415,7 +415,7 @@ func TestSnapshotNamesAreReadOnce(t *testing.T) {
 func TestSnapshotNamesAreReadSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const shares, each, window = 2, 155, 5 * time.Minute
-		w := newWorld(t, core.Options{})
+		w := newDriverCluster(t, core.Options{})
 		var volumes []string
 		for i := range shares {
 			v := w.volume(fmt.Sprintf("pvc-%d", i)).GetVolumeId()
@@ -467,7 +467,7 @@ func TestSnapshotNamesAreReadSlowly(t *testing.T) {
 // TestSnapshotsAtOnce checks defect 39: requests for one name at the same time take one snapshot.
 func TestSnapshotsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1})
+		w := newDriverCluster(t, core.Options{Latency: 1})
 		v := w.volume("pvc-1").GetVolumeId()
 		var group sync.WaitGroup
 		for range 4 {
@@ -498,7 +498,7 @@ func TestSnapshotsAtOnce(t *testing.T) {
 
 // TestExpand checks rows 57 to 60.
 func TestExpand(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	expand := func(id string, size, limit int64) (int64, error) {
 		answer, err := w.ControllerExpandVolume(t.Context(), &csispec.ControllerExpandVolumeRequest{
 			VolumeId: id, CapacityRange: &csispec.CapacityRange{RequiredBytes: size, LimitBytes: limit},
@@ -546,7 +546,7 @@ func TestExpand(t *testing.T) {
 
 // TestLargestShares checks that a share can grow to the size with which it can be created.
 func TestLargestShares(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	v := w.volume("pvc-1", "skuName", "PremiumV2_LRS").GetVolumeId()
 	standard := w.volume("pvc-2").GetVolumeId()
 	for id, want := range map[string]codes.Code{v: codes.OK, standard: codes.OutOfRange} {
@@ -559,7 +559,7 @@ func TestLargestShares(t *testing.T) {
 
 // TestModify checks row 61.
 func TestModify(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	v := w.volume("pvc-1", "skuName", "PremiumV2_LRS").GetVolumeId()
 	modify := func(id string, parameters map[string]string) error {
 		_, err := w.ControllerModifyVolume(t.Context(), &csispec.ControllerModifyVolumeRequest{VolumeId: id, MutableParameters: parameters})
@@ -584,7 +584,7 @@ func TestModify(t *testing.T) {
 // TestSecrets checks that nodes find the key of an account, also after it was changed, and that no Secret is written where
 // nodes need none.
 func TestSecrets(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	v := w.volume("pvc-1", "csi.storage.k8s.io/pvc/namespace", "apps")
 	name := "apps/azure-storage-account-" + accountOf(v.GetVolumeId()) + "-secret"
 	first := w.secrets.values[name]
@@ -628,7 +628,7 @@ func TestSecrets(t *testing.T) {
 
 // TestLists checks ListVolumes and ListSnapshots.
 func TestLists(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newDriverCluster(t, core.Options{})
 	for _, name := range []string{"pvc-1", "pvc-2", "pvc-3"} {
 		if _, err := w.snapshot(w.volume(name).GetVolumeId(), "of-"+name); err != nil {
 			t.Fatal(err)

@@ -23,24 +23,24 @@ func TestExplainAll(t *testing.T) {
 	other := shop("other", "", []string{"/ web"}, func(i *networking.Ingress) { i.Spec.IngressClassName = new("nginx") })
 	web := "Ingress/shop/web"
 	for name, c := range map[string]struct {
-		azure   func(*world)
+		azure   func(*cluster)
 		objects []runtime.Object
 		want    map[string][]string // beginnings of writes
 	}{
-		"served": {func(w *world) { w.serve() }, objects(secured(), other), map[string][]string{web: nil}},
+		"served": {func(w *cluster) { w.serve() }, objects(secured(), other), map[string][]string{web: nil}},
 		"new": {nil, objects(shop("web", "", []string{"/ web"})), map[string][]string{
 			web: {"status.loadBalancer.ingress: ", "create backendAddressPools/", "create backendHttpSettingsCollection/", "create httpListeners/",
 				"create probes/", "create requestRoutingRules/", "create frontendPorts/"},
 			"application gateway gate": {"change tags["},
 		}},
-		"scaled": {func(w *world) {
+		"scaled": {func(w *cluster) {
 			w.serve()
 			w.addEndpoint("api", "10.240.0.21")
 		}, objects(shop("web", "", []string{"/ api"})), map[string][]string{web: {"change backendAddressPools/"}}},
-		"stopped": {func(w *world) { w.serve(); w.stopGateway() }, objects(secured()), map[string][]string{
+		"stopped": {func(w *cluster) { w.serve(); w.stopGateway() }, objects(secured()), map[string][]string{
 			web: nil, "application gateway gate": {"refused: nothing is written: the application gateway "},
 		}},
-		"gone": {(*world).deleteGateway, objects(shop("web", "", []string{"/ web"})), map[string][]string{
+		"gone": {(*cluster).deleteGateway, objects(shop("web", "", []string{"/ web"})), map[string][]string{
 			web: nil, "application gateway gate": {"refused: nothing is written: the application gateway "},
 		}},
 		"missing certificate": {nil, objects(shop("web", "a.example.com", []string{"/ web"}, withTLS("none"))), map[string][]string{
@@ -49,7 +49,7 @@ func TestExplainAll(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, c.objects...)
+				w := newCluster(t, c.objects...)
 				if c.azure != nil {
 					c.azure(w)
 				}
@@ -59,7 +59,7 @@ func TestExplainAll(t *testing.T) {
 	}
 	t.Run("Gateway API", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t, objects()...)
+			w := newCluster(t, objects()...)
 			w.serveAPI(gatewayClass(), gate(), routed([]string{"/ web", "/api api"}))
 			w.serve()
 			w.compareAll(map[string][]string{"Gateway/shop/gate": nil, "HTTPRoute/shop/web": nil})
@@ -68,7 +68,7 @@ func TestExplainAll(t *testing.T) {
 }
 
 // compareAll compares what would be written with what is wanted, by object.
-func (w *world) compareAll(want map[string][]string) {
+func (w *cluster) compareAll(want map[string][]string) {
 	w.t.Helper()
 	w.Forget()
 	facts, err := explain.GatherAll(w.t.Context(), w.clients, w.Client.Fresh(), w.config)

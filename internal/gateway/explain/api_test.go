@@ -22,8 +22,8 @@ import (
 	"kaz/internal/plan/gateway/rewriteobject"
 )
 
-// serveAPI gives the world's API server the Gateway API with objects.
-func (w *world) serveAPI(objects ...runtime.Object) {
+// serveAPI gives the cluster's API server the Gateway API with objects.
+func (w *cluster) serveAPI(objects ...runtime.Object) {
 	w.t.Helper()
 	api := gatewayfake.NewSimpleClientset()
 	list := &metav1.APIResourceList{GroupVersion: gatewayv1.GroupVersion.String()}
@@ -103,7 +103,7 @@ func routed(rules []string, change ...func(*gatewayv1.HTTPRoute)) *gatewayv1.HTT
 	return r
 }
 
-func (w *world) explainAPI(kind, name string, from explain.Azure) (explain.Common, string, any) {
+func (w *cluster) explainAPI(kind, name string, from explain.Azure) (explain.Common, string, any) {
 	w.t.Helper()
 	facts, err := explain.Gather(w.t.Context(), w.clients, from, w.config, explain.Subject{Kind: kind, Namespace: "shop", Name: name})
 	if err != nil {
@@ -127,9 +127,9 @@ func (w *world) explainAPI(kind, name string, from explain.Azure) (explain.Commo
 func TestGatewayAPI(t *testing.T) {
 	good := secret(t, "tls", epoch.AddDate(9, 0, 0))
 	both := []string{"/ web", "/api api"}
-	serve := func(w *world) { w.serve(); w.health() }
+	serve := func(w *cluster) { w.serve(); w.health() }
 	for name, c := range map[string]struct {
-		azure          func(*world)
+		azure          func(*cluster)
 		objects        []runtime.Object
 		gateway, route explain.State
 	}{
@@ -140,7 +140,7 @@ func TestGatewayAPI(t *testing.T) {
 			r.Spec.Rules[1].Filters = []gatewayv1.HTTPRouteFilter{{Type: gatewayv1.HTTPRouteFilterRequestMirror}}
 			r.Spec.Rules[0].BackendRefs = append(r.Spec.Rules[0].BackendRefs, r.Spec.Rules[1].BackendRefs...)
 		})}, explain.Served, explain.Served},
-		"stopped": {func(w *world) { w.serve(); w.stopGateway() }, []runtime.Object{gate(), routed(both)}, explain.Held, explain.Held},
+		"stopped": {func(w *cluster) { w.serve(); w.stopGateway() }, []runtime.Object{gate(), routed(both)}, explain.Held, explain.Held},
 		"refused listener": {serve, []runtime.Object{gate(func(g *gatewayv1.Gateway) {
 			g.Spec.Listeners = g.Spec.Listeners[1:]
 			g.Spec.Listeners[0].TLS.CertificateRefs[0].Name = "none"
@@ -163,17 +163,17 @@ func TestGatewayAPI(t *testing.T) {
 			explain.Served, explain.Served},
 		"class": {nil, []runtime.Object{gate(func(g *gatewayv1.Gateway) { g.Spec.GatewayClassName = "nginx" }), routed(both)},
 			explain.Foreign, explain.Foreign},
-		"elsewhere": {func(w *world) { w.config.Applications = []azure.ID{gatewayID, gatewayID + "2"} },
+		"elsewhere": {func(w *cluster) { w.config.Applications = []azure.ID{gatewayID, gatewayID + "2"} },
 			[]runtime.Object{gate(func(g *gatewayv1.Gateway) {
 				g.Status.Addresses = []gatewayv1.GatewayStatusAddress{{Value: "203.0.113.9"}}
 			}), routed(both)}, explain.Foreign, explain.Foreign},
-		"namespace": {func(w *world) { w.config.Namespaces = []string{"other"} }, []runtime.Object{gate(), routed(both)},
+		"namespace": {func(w *cluster) { w.config.Namespaces = []string{"other"} }, []runtime.Object{gate(), routed(both)},
 			explain.Foreign, explain.Foreign},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				backends := append(service("web", "10.240.0.10", "10.240.0.11"), service("api", "10.240.0.20")...)
-				w := newWorld(t, append(backends, class(), good)...)
+				w := newCluster(t, append(backends, class(), good)...)
 				w.serveAPI(append(c.objects, gatewayClass())...)
 				if c.azure != nil {
 					c.azure(w)
@@ -203,7 +203,7 @@ func TestGatewayAPI(t *testing.T) {
 // TestReadsOfGatewayAPI counts the requests to Azure about a route of many.
 func TestReadsOfGatewayAPI(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, append(service("web", "10.240.0.10"), class())...)
+		w := newCluster(t, append(service("web", "10.240.0.10"), class())...)
 		objects := []runtime.Object{gatewayClass(), gate(), routed([]string{"/ web"})}
 		for n := range 20 {
 			objects = append(objects, routed([]string{"/ web"}, func(r *gatewayv1.HTTPRoute) {
@@ -226,7 +226,7 @@ func TestReadsOfGatewayAPI(t *testing.T) {
 // host at its port first. Nothing is to be written after the controller's write.
 func TestSameInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, append(append(service("web", "10.240.0.10"), service("api", "10.240.0.20")...), class(),
+		w := newCluster(t, append(append(service("web", "10.240.0.10"), service("api", "10.240.0.20")...), class(),
 			shop("web", "a.example.com", []string{"/ web", "/own web"}, younger, annotated("rewrite-rule-set-custom-resource", "rules")))...)
 		w.serveAPI(gatewayClass(), gate(), routed([]string{"/ api"}))
 		w.serveRewrites(object{"rewriteRules": []any{object{"name": "one", "ruleSequence": int64(1), "actions": object{
@@ -247,7 +247,7 @@ func TestSameInput(t *testing.T) {
 // TestProhibited checks that an Ingress is explained with AGIC's objects of what Ingresses do not get.
 func TestProhibited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, append(service("web", "10.240.0.10"), class(), shop("web", "a.example.com", []string{"/ web"}))...)
+		w := newCluster(t, append(service("web", "10.240.0.10"), class(), shop("web", "a.example.com", []string{"/ web"}))...)
 		w.kube.Resources = append(w.kube.Resources, &metav1.APIResourceList{
 			GroupVersion: prohibited.Group + "/" + prohibited.Version,
 			APIResources: []metav1.APIResource{{Name: prohibited.Resource, Kind: prohibited.Kind, Namespaced: true}},
@@ -264,8 +264,8 @@ func TestProhibited(t *testing.T) {
 	})
 }
 
-// serveRewrites gives the world's API server a rewrite object shop/rules.
-func (w *world) serveRewrites(spec object) {
+// serveRewrites gives the cluster's API server a rewrite object shop/rules.
+func (w *cluster) serveRewrites(spec object) {
 	w.t.Helper()
 	w.kube.Resources = append(w.kube.Resources, &metav1.APIResourceList{
 		GroupVersion: rewriteobject.Group + "/" + rewriteobject.Version,
@@ -279,7 +279,7 @@ func (w *world) serveRewrites(spec object) {
 
 // TestGatherRefusesAPI checks what cannot be explained of the Gateway API.
 func TestGatherRefusesAPI(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	gather := func() error {
 		_, err := explain.Gather(t.Context(), w.clients, reader{w.Client.Fresh(), w.Client}, w.config,
 			explain.Subject{Kind: "HTTPRoute", Namespace: "shop", Name: "web"})

@@ -11,7 +11,6 @@ import (
 	networking "k8s.io/api/networking/v1"
 
 	"kaz/internal/azure"
-	"kaz/internal/azure/network"
 	"kaz/internal/plan"
 	planner "kaz/internal/plan/gateway"
 	"kaz/internal/plan/gateway/gatewayapi"
@@ -23,18 +22,15 @@ import (
 type decision struct {
 	*Facts
 	Common
-	decided planner.Decision
-	keys    []string // of the objects of the planner with the children that are shown
+	children
 	secrets []string // with certificates, by namespace/name
 	uses    []string // Services, by namespace/name
 	now     time.Time
-	// changes has the paths of what the controller would change at the gateway.
-	changes []string
-	steps   []azure.Change // the same, with values, which must not be shown
+	steps   []azure.Change // what the controller would change, with values, which must not be shown
 }
 
 func (f *Facts) decision(now time.Time) decision {
-	d := decision{Facts: f, now: now, keys: []string{f.Subject.key()}}
+	d := decision{Facts: f, now: now, children: children{keys: []string{f.Subject.key()}, health: f.Health}}
 	d.Gateway.ID = string(f.Gateway)
 	d.messages()
 	return d
@@ -185,27 +181,6 @@ func (d *decision) compare() error {
 	return nil
 }
 
-// part compares a child of the gateway with what is wanted.
-func (d *decision) part(list, name string) Part {
-	at := strings.ToLower("properties." + list + "[" + name + "]")
-	p := Part{Name: name, State: UpToDate}
-	for _, path := range d.changes {
-		switch {
-		case path == at:
-			p.State = ToCreate
-			return p
-		case strings.HasPrefix(path, at+"."):
-			p.State = ToChange
-		}
-	}
-	return p
-}
-
-// needs reports whether the object needs a child of the gateway.
-func (d *decision) needs(name string) bool {
-	return slices.ContainsFunc(d.decided.Objects[strings.ToLower(name)], func(key string) bool { return slices.Contains(d.keys, key) })
-}
-
 // gateway says what the gateway is.
 func (d *decision) gateway() {
 	p, g := d.decided.Live.Properties, &d.Gateway
@@ -265,46 +240,6 @@ func (d *decision) listener(part Part, frontend, port, certificate *azure.Refere
 	return Listener{Part: part, Port: d.portOf(port), Private: d.isPrivate(frontend), Certificate: d.certificate(certificate)}
 }
 
-// isPrivate reports whether a frontend is the private one.
-func (d *decision) isPrivate(frontend *azure.Reference) bool {
-	private, ok := d.decided.Live.Frontend(true)
-	return ok && sameName(frontend.To().Name(), private.Name)
-}
-
-// portOf is the number of a port, which may be one of others.
-func (d *decision) portOf(ref *azure.Reference) int32 {
-	for _, p := range slices.Concat(d.decided.Gateway.Ports, d.decided.Live.Properties.Ports) {
-		if sameName(p.Name, ref.To().Name()) {
-			return p.Properties.Port
-		}
-	}
-	return 0
-}
-
-// paths lists the path rules of the object in a rule, and the rest if that is the object's.
-func (d *decision) paths(l *Listener, r network.GatewayRule) {
-	rest := Path{Pool: nameOf(r.Pool), Settings: nameOf(r.Settings), Redirect: nameOf(r.Redirect), Rewrites: nameOf(r.RewriteSet)}
-	for _, m := range d.decided.Gateway.PathMaps {
-		if r.PathMap == nil || !sameName(m.Name, r.PathMap.To().Name()) {
-			continue
-		}
-		l.PathMap = new(d.part("urlPathMaps", m.Name))
-		p := m.Properties
-		rest = Path{Pool: nameOf(p.DefaultPool), Settings: nameOf(p.DefaultSettings), Redirect: nameOf(p.DefaultRedirect),
-			Rewrites: nameOf(p.DefaultRewriteSet)}
-		for _, rule := range p.PathRules {
-			if d.needs(rule.Name) {
-				q := rule.Properties
-				l.Paths = append(l.Paths, Path{Rule: rule.Name, Patterns: q.Paths, Pool: nameOf(q.Pool), Settings: nameOf(q.Settings),
-					Redirect: nameOf(q.Redirect), Rewrites: nameOf(q.RewriteSet)})
-			}
-		}
-	}
-	if d.needs(rest.Settings) || d.needs(rest.Redirect) {
-		l.Paths = append(l.Paths, rest)
-	}
-}
-
 func nameOf(r *azure.Reference) string { return r.To().Name() }
 
 // backends lists the pools of the object's paths with their settings, probes and servers.
@@ -321,64 +256,6 @@ func (d *decision) backends() {
 			d.Backends = append(d.Backends, d.backend(p.Pool, p.Settings))
 		}
 	}
-}
-
-func (d *decision) backend(pool, settings string) Backend {
-	b := Backend{Pool: d.part("backendAddressPools", pool), Settings: d.part("backendHttpSettingsCollection", settings)}
-	for _, s := range d.decided.Gateway.Settings {
-		if s.Name == settings {
-			b.Protocol, b.Port = s.Properties.Protocol, s.Properties.Port
-			d.probe(&b, nameOf(s.Properties.Probe))
-		}
-	}
-	for _, s := range d.decided.Gateway.StreamSettings {
-		if s.Name == settings {
-			b.Settings = d.part("backendSettingsCollection", settings)
-			b.Protocol, b.Port = s.Properties.Protocol, s.Properties.Port
-			d.probe(&b, nameOf(s.Properties.Probe))
-		}
-	}
-	for _, p := range d.decided.Gateway.Pools {
-		if p.Name != pool {
-			continue
-		}
-		for _, a := range p.Properties.Addresses {
-			b.Servers = append(b.Servers, d.server(pool, settings, cmp.Or(a.IPAddress, a.FQDN)))
-		}
-	}
-	return b
-}
-
-func (d *decision) probe(b *Backend, name string) {
-	for _, p := range d.decided.Gateway.Probes {
-		if p.Name == name {
-			host := cmp.Or(p.Properties.Host, "the host of the backend")
-			port := cmp.Or(p.Properties.Port, b.Port)
-			b.Probe = new(d.part("probes", name))
-			b.Asks = fmt.Sprintf("asks port %d for %s of %s every %d s", port, p.Properties.Path, host, p.Properties.Interval)
-			if p.Properties.Path == "" {
-				b.Asks = fmt.Sprintf("connects to port %d every %d s", port, p.Properties.Interval)
-			}
-		}
-	}
-}
-
-// server is an address of a pool as the gateway has it.
-func (d *decision) server(pool, settings, address string) Server {
-	s := Server{Address: address, Absent: true}
-	for _, p := range d.decided.Live.Properties.Pools {
-		if sameName(p.Name, pool) {
-			s.Absent = !slices.ContainsFunc(p.Properties.Addresses, func(a network.GatewayAddress) bool {
-				return sameName(cmp.Or(a.IPAddress, a.FQDN), address)
-			})
-		}
-	}
-	for _, h := range d.Health {
-		if sameName(h.Pool, pool) && sameName(h.Settings, settings) && sameName(h.Address, address) {
-			s.Health, s.Log = h.State, h.Log
-		}
-	}
-	return s
 }
 
 // services lists the endpoints of the Services that the object refers to.

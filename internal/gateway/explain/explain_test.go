@@ -59,8 +59,8 @@ type object = map[string]any
 // epoch is when the objects of the tests were made.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// world is a local Azure with an application gateway, and an API server.
-type world struct {
+// cluster is a local Azure with an application gateway, and an API server.
+type cluster struct {
 	*testkit.Azure
 	t       *testing.T
 	kube    *fake.Clientset
@@ -68,9 +68,9 @@ type world struct {
 	config  explain.Config
 }
 
-func newWorld(t *testing.T, objects ...runtime.Object) *world {
+func newCluster(t *testing.T, objects ...runtime.Object) *cluster {
 	t.Helper()
-	w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t, kube: fake.NewClientset(objects...)}
+	w := &cluster{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t, kube: fake.NewClientset(objects...)}
 	w.clients.Kube = w.kube
 	w.Put(publicIP, object{"location": testkit.Location, "sku": object{"name": "Standard"},
 		"properties": object{"publicIPAllocationMethod": "Static"}})
@@ -111,7 +111,7 @@ func byPerson() object {
 }
 
 // serve lets the controller write the gateway.
-func (w *world) serve() {
+func (w *cluster) serve() {
 	w.t.Helper()
 	c := gateway.New(gateway.Config{Config: w.config.Config, Class: w.config.Class, Azure: w.Client, Kube: w.kube,
 		GatewayAPI: w.clients.GatewayAPI, Dynamic: w.clients.Dynamic, Events: &record.FakeRecorder{}, Log: slog.New(slog.DiscardHandler), Calm: gateway.Calm, Most: gateway.Most, Drift: gateway.Drift})
@@ -127,7 +127,7 @@ func (w *world) serve() {
 }
 
 // health sets what the data plane says of all members of the cluster's pools: the first is healthy, the others are not.
-func (w *world) health() {
+func (w *cluster) health() {
 	w.t.Helper()
 	g := testkit.Must[network.ApplicationGateway](w.Azure, gatewayID)
 	var all []appgateway.Health
@@ -146,7 +146,7 @@ func (w *world) health() {
 }
 
 // edit changes the stored document of the gateway.
-func (w *world) edit(change func(doc behaviour.Object)) {
+func (w *cluster) edit(change func(doc behaviour.Object)) {
 	w.t.Helper()
 	err := w.Do(func(world behaviour.World) error {
 		world.Edit(gatewayID, change)
@@ -158,7 +158,7 @@ func (w *world) edit(change func(doc behaviour.Object)) {
 }
 
 // install gives the gateway a certificate, as a person does.
-func (w *world) install(s *corev1.Secret) {
+func (w *cluster) install(s *corev1.Secret) {
 	w.t.Helper()
 	made, err := pfx.Encode(s.Data[corev1.TLSCertKey], s.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
@@ -170,14 +170,14 @@ func (w *world) install(s *corev1.Secret) {
 	w.Put(gatewayID, doc)
 }
 
-func (w *world) stopGateway() {
+func (w *cluster) stopGateway() {
 	w.t.Helper()
 	if _, err := azure.Do(w.t.Context(), w.Client, azure.Request{Verb: azure.Post, ID: gatewayID, Action: "stop"}); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-func (w *world) deleteGateway() {
+func (w *cluster) deleteGateway() {
 	w.t.Helper()
 	if _, err := azure.Do(w.t.Context(), w.Client, azure.Request{Verb: azure.Delete, ID: gatewayID}); err != nil {
 		w.t.Fatal(err)
@@ -290,20 +290,20 @@ func TestIngress(t *testing.T) {
 		return slices.Concat(backends, []runtime.Object{class()}, more)
 	}
 	for name, c := range map[string]struct {
-		azure   func(*world)
+		azure   func(*cluster)
 		objects []runtime.Object
 		state   explain.State
 	}{
-		"served":    {func(w *world) { w.serve(); w.health() }, some(good, secured()), explain.Served},
+		"served":    {func(w *cluster) { w.serve(); w.health() }, some(good, secured()), explain.Served},
 		"new":       {nil, some(good, secured()), explain.Pending},
-		"unhealthy": {func(w *world) { w.serve(); w.edit(allDown) }, some(shop("web", "", []string{"/ api"})), explain.Served},
-		"scaled": {func(w *world) {
+		"unhealthy": {func(w *cluster) { w.serve(); w.edit(allDown) }, some(shop("web", "", []string{"/ api"})), explain.Served},
+		"scaled": {func(w *cluster) {
 			w.serve()
 			w.addEndpoint("api", "10.240.0.21")
 		}, some(shop("web", "", []string{"/ api"})), explain.Pending},
-		"stopped": {func(w *world) { w.serve(); w.stopGateway() }, some(good, secured()), explain.Held},
-		"gone":    {(*world).deleteGateway, some(shop("web", "", []string{"/ web"})), explain.Held},
-		"updating": {func(w *world) {
+		"stopped": {func(w *cluster) { w.serve(); w.stopGateway() }, some(good, secured()), explain.Held},
+		"gone":    {(*cluster).deleteGateway, some(shop("web", "", []string{"/ web"})), explain.Held},
+		"updating": {func(w *cluster) {
 			w.serve()
 			w.edit(func(doc behaviour.Object) { behaviour.Set(doc, "properties.provisioningState", "Updating") })
 		}, some(shop("web", "b.example.com", []string{"/ web"})), explain.Served},
@@ -316,10 +316,10 @@ func TestIngress(t *testing.T) {
 		"conflict": {nil, some(shop("old", "a.example.com", []string{"/ api"}),
 			shop("web", "a.example.com", []string{"/ web", "/other web"}, younger)), explain.Pending},
 		"without endpoints": {nil, some(shop("web", "", []string{"/ none"})), explain.Pending},
-		"expired":           {func(w *world) { w.serve() }, some(secret(t, "tls", epoch.AddDate(0, 0, -1)), secured()), explain.Served},
-		"expires":           {func(w *world) { w.serve() }, some(secret(t, "tls", epoch.AddDate(0, 0, 9)), secured()), explain.Served},
-		"stopped before":    {(*world).stopGateway, some(shop("web", "", []string{"/ web"})), explain.Held},
-		"installed certificate": {func(w *world) { w.install(good); w.serve() },
+		"expired":           {func(w *cluster) { w.serve() }, some(secret(t, "tls", epoch.AddDate(0, 0, -1)), secured()), explain.Served},
+		"expires":           {func(w *cluster) { w.serve() }, some(secret(t, "tls", epoch.AddDate(0, 0, 9)), secured()), explain.Served},
+		"stopped before":    {(*cluster).stopGateway, some(shop("web", "", []string{"/ web"})), explain.Held},
+		"installed certificate": {func(w *cluster) { w.install(good); w.serve() },
 			some(shop("web", "a.example.com", []string{"/ web"}, annotated("appgw-ssl-certificate", "installed"))), explain.Served},
 		"missing certificate": {nil,
 			some(shop("web", "a.example.com", []string{"/ web"}, withTLS("none"))), explain.Unserved},
@@ -331,7 +331,7 @@ func TestIngress(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, c.objects...)
+				w := newCluster(t, c.objects...)
 				if c.azure != nil {
 					c.azure(w)
 				}
@@ -367,7 +367,7 @@ func allDown(doc behaviour.Object) {
 	appgateway.SetHealth(doc, all)
 }
 
-func (w *world) addEndpoint(service, address string) {
+func (w *cluster) addEndpoint(service, address string) {
 	w.t.Helper()
 	slices := w.kube.DiscoveryV1().EndpointSlices("shop")
 	e, err := slices.Get(w.t.Context(), service, metav1.GetOptions{})
@@ -380,7 +380,7 @@ func (w *world) addEndpoint(service, address string) {
 	}
 }
 
-func (w *world) explain(from explain.Azure) explain.Ingress {
+func (w *cluster) explain(from explain.Azure) explain.Ingress {
 	w.t.Helper()
 	facts, err := explain.Gather(w.t.Context(), w.clients, from, w.config, explain.Subject{Kind: "Ingress", Namespace: "shop", Name: "web"})
 	if err != nil {
@@ -396,7 +396,7 @@ func (w *world) explain(from explain.Azure) explain.Ingress {
 // TestHealthDenied checks that an explanation without the right to see the health says which right that is.
 func TestHealthDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, append(service("web", "10.240.0.10"), class(), shop("web", "", []string{"/ web"}))...)
+		w := newCluster(t, append(service("web", "10.240.0.10"), class(), shop("web", "", []string{"/ web"}))...)
 		w.serve()
 		v := w.explain(failing{w.Client.Fresh()})
 		if v.State != explain.Served || len(v.Problems) > 0 ||
@@ -413,7 +413,7 @@ func TestReads(t *testing.T) {
 		for n := range 30 {
 			objects = append(objects, shop("more"+string(rune('a'+n)), string(rune('a'+n))+".example.com", []string{"/ web"}))
 		}
-		w := newWorld(t, objects...)
+		w := newCluster(t, objects...)
 		w.serve()
 		count := &counting{reader: reader{w.Client.Fresh(), w.Client}}
 		w.explain(count)
@@ -481,7 +481,7 @@ func checkFormats(t *testing.T, file string, v any) {
 
 // TestGatherRefuses checks what cannot be explained.
 func TestGatherRefuses(t *testing.T) {
-	w := newWorld(t)
+	w := newCluster(t)
 	subject := explain.Subject{Kind: "Ingress", Namespace: "shop", Name: "web"}
 	_, err := explain.Gather(t.Context(), w.clients, reader{w.Client.Fresh(), w.Client}, w.config, subject)
 	if want := `read ingress shop/web: ingresses.networking.k8s.io "web" not found`; err == nil || err.Error() != want {

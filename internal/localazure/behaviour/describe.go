@@ -19,20 +19,23 @@ import (
 // the type's fields, actions and views follow:
 //
 //	PATH KIND WORD... = JSON
+//	PATH referrers FROM... = []
 //	post NAME CODE = JSON
 //	get NAME = JSON
 //
 // KIND is bool, int, text, object, list, any, guid, time or an enumeration A|B|C. The word own marks a field that belongs
-// to Azure. The word secret marks a field that clients never see. The JSON is what Azure fills in. Its texts can contain
-// these placeholders:
+// to Azure. The word secret marks a field that clients never see. The kind referrers is a list of what refers to the resource at the
+// paths FROM, which Azure computes: [{"id": ID}], or [ID] for the kind referrerIDs. With = [] an empty list is shown too.
+// The JSON is what Azure fills in. Its texts can contain these placeholders:
 //
 //   - {guid}, {id}, {now}
-//   - {key1}, {key2}: keys that the resource always has
+//   - {key1}, {key2}: keys that the resource always has, {number}: a number of nine digits
 //   - {Name}, {name}, {NAME}: as it is, in small letters, in capitals
 //   - {Top}: the name of the outermost resource
 //   - {subscription}, {group}, {tenant}, {location}
 //   - {body.PATH}: in answers of actions the value of the request at PATH; without a value the field is left out
 //   - {resource}, {resource.PATH}: the resource as a GET shows it, and its value at PATH; without a value the field is left out
+//   - {referrers}: the ids of the resources that refer to the resource
 //   - {param.NAME}: in routes a part of the path
 //
 // A word that begins with # begins a comment. A line that ends with \ goes on in the next line.
@@ -242,6 +245,10 @@ func (d *describer) field(words []string) {
 	if d.at == nil || len(words) < least {
 		panic(fmt.Sprintf("table of types: %v is not a field of a type", words))
 	}
+	if words[1] == "referrers" || words[1] == "referrerIDs" {
+		d.referrers(words)
+		return
+	}
 	f := Field{path: fieldPath(words[0]), kind: fieldKind(words[1])}
 	kinds := []fieldKind{flagField, numberField, textField, objectField, listField, anyField, guidField, timeField}
 	if !slices.Contains(kinds, f.kind) {
@@ -267,6 +274,40 @@ func (d *describer) field(words []string) {
 		d.at.Own = append(slices.Clip(d.at.Own), strings.ReplaceAll(words[0], "[]", ""))
 	}
 	d.at.Fields = append(d.at.Fields, f)
+}
+
+// referrers reads a list of what refers to the resource.
+func (d *describer) referrers(words []string) {
+	const first = 2
+	path, from, empty := words[0], words[first:], false
+	if n := len(from); n > 1 && from[n-1] == "[]" && from[n-2] == "=" {
+		from, empty = from[:n-2], true
+	}
+	if len(from) == 0 || slices.Contains(from, "=") {
+		panic(fmt.Sprintf("table of types: %v of %s is not PATH referrers FROM... = []", words, d.at.Name))
+	}
+	show := d.at.Show
+	d.at.Own = append(slices.Clip(d.at.Own), path)
+	d.at.Show = func(c *Call, view Object) {
+		if show != nil {
+			show(c, view)
+		}
+		ids, seen := []any{}, map[string]bool{}
+		for _, r := range c.Referrers(c.ID) {
+			if !slices.Contains(from, r.Path) || seen[r.Object.Key()] {
+				continue
+			}
+			seen[r.Object.Key()] = true
+			if words[1] == "referrers" {
+				ids = append(ids, Ref(r.Object))
+			} else {
+				ids = append(ids, string(r.Object))
+			}
+		}
+		if len(ids) > 0 || empty {
+			Set(view, path, ids)
+		}
+	}
 }
 
 // fieldPath cuts "a.b[].c" into its keys.

@@ -3,6 +3,7 @@ package behaviour
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -247,6 +248,9 @@ func (c *Call) expand(value any) any {
 		if path, ok := strings.CutPrefix(v, "{resource."); ok {
 			return clone(At(c.Doc, strings.TrimSuffix(path, "}")))
 		}
+		if v == "{referrers}" {
+			return c.referrerIDs()
+		}
 		if v == "{resource}" {
 			if view, there := c.View(c.ID); there {
 				return view
@@ -256,6 +260,18 @@ func (c *Call) expand(value any) any {
 		return c.expandText(v)
 	}
 	return value
+}
+
+// referrerIDs are the ids of the resources that refer to the resource, each once.
+func (c *Call) referrerIDs() []any {
+	ids, seen := []any{}, map[string]bool{}
+	for _, r := range c.Referrers(c.ID) {
+		if !seen[r.Resource.Key()] {
+			seen[r.Resource.Key()] = true
+			ids = append(ids, string(r.Resource))
+		}
+	}
+	return ids
 }
 
 func (c *Call) expandText(text string) string {
@@ -271,6 +287,9 @@ func (c *Call) expandText(text string) string {
 	if strings.Contains(text, "{key") {
 		text = strings.NewReplacer("{key1}", keyOf(c.ID, "1"), "{key2}", keyOf(c.ID, "2")).Replace(text)
 	}
+	if strings.Contains(text, "{number}") {
+		text = strings.ReplaceAll(text, "{number}", numberOf(c.ID))
+	}
 	subscription, location := c.ID.Subscription(), c.Location()
 	if c.ID == "" {
 		subscription, location = c.Param["subscription"], c.Param["location"]
@@ -279,6 +298,13 @@ func (c *Call) expandText(text string) string {
 	return strings.NewReplacer("{id}", string(c.ID), "{Top}", c.ID.TopLevel().Name(), "{Name}", name, "{name}", strings.ToLower(name),
 		"{NAME}", strings.ToUpper(name), "{subscription}", subscription, "{location}", location, "{tenant}", c.Tenant(),
 		"{group}", c.ID.Group()).Replace(text)
+}
+
+// numberOf returns a number of nine digits that a resource always has.
+func numberOf(id azure.ID) string {
+	const least, most = 100_000_000, 900_000_000
+	sum := sha256.Sum256([]byte(id.Key()))
+	return strconv.Itoa(least + int(binary.BigEndian.Uint32(sum[:])%most))
 }
 
 // keyOf returns a key in base64 that a resource always has.

@@ -47,6 +47,8 @@ type Info struct {
 	// SMB and NFS are the IP:PORT at which file shares are served, "" if they are not.
 	SMB string `json:"smb,omitempty"`
 	NFS string `json:"nfs,omitempty"`
+	// DevelopmentStorage is the connection string of the storage for clients of emulators, "" without one.
+	DevelopmentStorage string `json:"developmentStorage,omitempty"`
 	// Boots says that the local Azure boots machines that have custom data. Those of others are documents.
 	Boots bool `json:"boots"`
 }

@@ -33,6 +33,7 @@ func samples() map[string]string {
 "frontendIPConfiguration":{"id":"` + net + `/loadBalancers/x/frontendIPConfigurations/f"},
 "backendAddressPool":{"id":"` + net + `/loadBalancers/x/backendAddressPools/p"},"probe":{"id":"` + net + `/loadBalancers/x/probes/h"}}}],
 "inboundNatRules":[],"outboundRules":[],"inboundNatPools":[]}}`,
+		"microsoft.network/expressroutecircuits/peerings": `{"properties":{"peeringType":"AzurePrivatePeering"}}`, // their names are types
 		"microsoft.network/publicipaddresses": `{"location":"eastus","zones":["1"],"sku":{"name":"Standard","tier":"Regional"},
 			"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","dnsSettings":{"domainNameLabel":"label1"},
 			"ipTags":[{"ipTagType":"RoutingPreference","tag":"Internet"}],"publicIPPrefix":{"id":"` + net + `/publicIPPrefixes/x"}}}`,

@@ -4,6 +4,7 @@ package providers
 import (
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/authorization"
+	"kaz/internal/localazure/behaviour/authorization/pim"
 	"kaz/internal/localazure/behaviour/compute"
 	"kaz/internal/localazure/behaviour/documents"
 	"kaz/internal/localazure/behaviour/identity"
@@ -26,6 +27,7 @@ func All() []behaviour.Provider {
 		registry.Provider(),
 		vault.Provider(),
 		authorization.Provider(),
+		pim.Provider(),
 		documents.Provider(),
 	}
 	for _, p := range all {

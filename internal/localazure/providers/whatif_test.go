@@ -111,6 +111,30 @@ func whatIfAgain(t *testing.T, text string) {
 	}
 }
 
+// TestWhatIfRefuses: what-if refuses a rule without what a rule needs, as the deployment does.
+func TestWhatIfRefuses(t *testing.T) {
+	e, err := core.New(core.Options{Providers: providers.All()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(e, "PUT", group, `{"location":"eastus"}`)
+	const path = group + "/providers/Microsoft.Resources/deployments/d"
+	body := deploymentOf(t, `{"$schema":"https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#",
+		"contentVersion":"1.0.0.0","resources":[{"type":"Microsoft.Network/networkSecurityGroups","apiVersion":"2024-05-01","name":"n",
+		"location":"eastus","properties":{"securityRules":[{"name":"r","properties":{}}]}}]}`)
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, httptest.NewRequest("POST", path+"/whatIf?api-version=2024-03-01", strings.NewReader(body)))
+	end := httptest.NewRecorder()
+	e.ServeHTTP(end, httptest.NewRequest("GET", w.Header().Get("Location"), nil))
+	if text := end.Body.String(); !strings.Contains(text, "InvalidTemplateDeployment") || !strings.Contains(text, "Failed") {
+		t.Errorf("the end of the what-if: %s", text)
+	}
+	send(e, "PUT", path, body)
+	if fault := failureOf(e, path); fault == "" {
+		t.Error("the deployment succeeds")
+	}
+}
+
 // deploymentOf is a request to deploy a template, with a value for each parameter that needs one.
 func deploymentOf(t *testing.T, text string) string {
 	t.Helper()

@@ -35,6 +35,8 @@ type Options struct {
 	DNSAddress string
 	// SMBAddress and NFSAddress are the IP:PORT at which file shares are served over SMB and NFS, "" for not serving them.
 	SMBAddress, NFSAddress string
+	// DevelopmentStorage is the IP:PORT of blobs for clients of storage emulators, "" for none. Queues and tables have the next ports.
+	DevelopmentStorage string
 	// CAFile is the file of the certificate authority. The file of its key is beside it.
 	CAFile string
 	// Subscription is the id of the subscription. OtherSubscriptions are the ids of further subscriptions, each ID, or
@@ -108,7 +110,8 @@ func (o *Options) read() (settings, error) {
 	if !identities.IsGUID(o.subscription()) {
 		note(fmt.Errorf("--subscription %s: want a GUID such as %s", o.Subscription, core.DefaultSubscription))
 	}
-	var err error
+	_, err := o.storageAddresses()
+	note(err)
 	s.others, err = o.otherSubscriptions()
 	note(err)
 	s.latency, err = parseLatency(o.Latency)
@@ -163,7 +166,9 @@ func CheckFree(ctx context.Context, o Options) error {
 		}
 	}
 	var config net.ListenConfig
-	for _, a := range slices.Concat(o.addresses(), o.nameServerAddress(), o.shareAddresses()) {
+	emulated, err := o.storageAddresses()
+	problems = append(problems, err)
+	for _, a := range slices.Concat(o.addresses(), o.nameServerAddress(), o.shareAddresses(), emulated) {
 		listener, err := config.Listen(ctx, "tcp", a.text)
 		if err != nil {
 			problems = append(problems, listenError(a, err))

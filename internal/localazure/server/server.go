@@ -33,8 +33,10 @@ import (
 	"kaz/internal/localazure/plane/identity"
 	"kaz/internal/localazure/plane/metadata"
 	"kaz/internal/localazure/plane/proxy"
+	"kaz/internal/localazure/plane/queue"
 	"kaz/internal/localazure/plane/registry"
 	"kaz/internal/localazure/plane/retail"
+	"kaz/internal/localazure/plane/table"
 	"kaz/internal/localazure/plane/token"
 	"kaz/internal/localazure/plane/traffic"
 	"kaz/internal/localazure/plane/vault"
@@ -55,6 +57,8 @@ type Server struct {
 	files      *file.Service
 	vaults     *vault.Service
 	blobs      *blob.Service
+	queues     *queue.Service
+	tables     *table.Service
 	wire       *wire.Service
 	admin      *admin
 	recorder   *web.Recorder // of writes and requests, for the web page
@@ -129,6 +133,9 @@ func (a *Server) start(ctx context.Context, o Options, s settings) error {
 		return err
 	}
 	a.serve(listeners, authority, keys)
+	if err := a.serveEmulated(ctx, o); err != nil {
+		return err
+	}
 	if o.State != "" {
 		a.saver = startSaver(a.emulator, o.State, a.log)
 	}
@@ -140,7 +147,13 @@ func (a *Server) openPlanes(ctx context.Context, o Options) error {
 	if err := a.openRegistries(o); err != nil {
 		return err
 	}
+	if err := a.openQueues(o); err != nil {
+		return err
+	}
 	if err := a.openBlobs(o); err != nil {
+		return err
+	}
+	if err := a.openTables(o); err != nil {
 		return err
 	}
 	if err := a.openFiles(o); err != nil {
@@ -350,7 +363,9 @@ func (a *Server) OwnsHost(host string) bool {
 }
 
 // hosted are the data planes that have hosts of their own.
-func (a *Server) hosted() []hosted { return []hosted{a.registries, a.files, a.vaults, a.blobs} }
+func (a *Server) hosted() []hosted {
+	return []hosted{a.registries, a.files, a.vaults, a.blobs, a.queues, a.tables}
+}
 
 // answersHost reports whether a host belongs to a data plane.
 func (a *Server) answersHost(host string) bool {

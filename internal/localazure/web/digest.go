@@ -83,6 +83,7 @@ type look struct {
 const (
 	virtualNetworks = "microsoft.network/virtualnetworks"
 	loadBalancers   = "microsoft.network/loadbalancers"
+	gateways        = "microsoft.network/applicationgateways"
 	interfaces      = "microsoft.network/networkinterfaces"
 	scaleSets       = "microsoft.compute/virtualmachinescalesets"
 	resourceGroups  = "microsoft.resources/resourcegroups"
@@ -90,14 +91,14 @@ const (
 
 // looks are the types that the map shows with more than their name, by their names in lower case.
 var looks = map[string]look{
-	virtualNetworks:                         {"VNet", []fact{joined("properties.addressSpace.addressPrefixes")}, nil},
-	loadBalancers:                           {"LB", []fact{text("sku.name")}, balancerRows},
-	interfaces:                              {"NIC", []fact{first("properties.ipConfigurations", "properties.privateIPAddress")}, nil},
-	scaleSets:                               {"VMSS", []fact{text("sku.name"), number("sku.capacity", "%d instances")}, nil},
-	scaleSets + "/virtualmachines":          {"VM", []fact{text("properties.osProfile.computerName")}, nil},
-	"microsoft.network/publicipaddresses":   {"IP", []fact{text("properties.ipAddress")}, nil},
-	"microsoft.network/publicipprefixes":    {"IPs", []fact{text("properties.ipPrefix")}, nil},
-	"microsoft.network/applicationgateways": {"GW", []fact{text("properties.operationalState")}, gatewayRows},
+	virtualNetworks:                       {"VNet", []fact{joined("properties.addressSpace.addressPrefixes")}, nil},
+	loadBalancers:                         {"LB", []fact{text("sku.name")}, balancerRows},
+	interfaces:                            {"NIC", []fact{first("properties.ipConfigurations", "properties.privateIPAddress")}, nil},
+	scaleSets:                             {"VMSS", []fact{text("sku.name"), number("sku.capacity", "%d instances")}, nil},
+	scaleSets + "/virtualmachines":        {"VM", []fact{text("properties.osProfile.computerName")}, nil},
+	"microsoft.network/publicipaddresses": {"IP", []fact{text("properties.ipAddress")}, nil},
+	"microsoft.network/publicipprefixes":  {"IPs", []fact{text("properties.ipPrefix")}, nil},
+	gateways:                              {"GW", []fact{text("properties.operationalState")}, gatewayRows},
 	"microsoft.network/networksecuritygroups": {"NSG",
 		[]fact{count("properties.securityRules", "rule")}, nil},
 	"microsoft.network/routetables":                    {"RT", []fact{count("properties.routes", "route")}, nil},
@@ -224,7 +225,7 @@ func whole(o behaviour.Object, path string) string {
 	return "?"
 }
 
-// gatewayRows are the listeners and the pools of an application gateway.
+// gatewayRows are the listeners and the pools of an application gateway, with the health of their members if something probes them.
 func gatewayRows(doc behaviour.Object) (rows []row) {
 	for _, l := range behaviour.Objects(doc, "properties.httpListeners") {
 		host := behaviour.Text(l, "properties.hostName")
@@ -234,9 +235,14 @@ func gatewayRows(doc behaviour.Object) (rows []row) {
 		rows = append(rows, row{What: "listener", Name: behaviour.Text(l, "name"),
 			Text: strings.TrimSpace(behaviour.Text(l, "properties.protocol") + " " + host)})
 	}
+	probed := map[string]*health{}
+	for _, h := range healthOfPools(doc) {
+		probed[h.Of] = &h
+	}
 	for _, p := range behaviour.Objects(doc, "properties.backendAddressPools") {
-		rows = append(rows, row{What: "pool", Name: behaviour.Text(p, "name"),
-			Text: memberCount(len(behaviour.Objects(p, "properties.backendAddresses")))})
+		name := behaviour.Text(p, "name")
+		rows = append(rows, row{What: "pool", Name: name, Text: memberCount(len(behaviour.Objects(p, "properties.backendAddresses"))),
+			Health: probed[name]})
 	}
 	return rows
 }

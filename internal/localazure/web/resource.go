@@ -33,7 +33,7 @@ type resourcePage struct {
 	Gone          bool // it was deleted
 	Up            []azure.ID
 	To, From      []reference
-	Health        []health // of the members of a load balancer's rules, as far as it is known
+	Health        []health // of the members of a load balancer's rules or a gateway's pools, as far as it is known
 	Document      template.HTML
 	DocumentBytes int
 	Cut           bool // the document is longer

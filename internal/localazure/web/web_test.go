@@ -19,6 +19,8 @@ import (
 	"golang.org/x/net/html"
 
 	"kaz/internal/azure"
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/network/appgateway"
 	"kaz/internal/localazure/core"
 	"kaz/internal/localazure/plane/fabric/wiring"
 	"kaz/internal/localazure/providers"
@@ -391,6 +393,58 @@ func TestHealthOfMembers(t *testing.T) {
 	f.site.ShowBalancers(nil)
 	if got := row(); strings.Contains(got, "healthy") {
 		t.Errorf("nothing probes any more, and the rule is %q", got)
+	}
+}
+
+// TestHealthOfGateways checks that the map and the page of an application gateway show which members of its pools are healthy, as soon as
+// something probes them. Of what several settings find, the worst counts.
+func TestHealthOfGateways(t *testing.T) {
+	f := start(t, nil)
+	f.fill()
+	gw := azure.ID(group + "/providers/Microsoft.Network/applicationGateways/gw")
+	document := behaviour.Object{"location": "westeurope", "properties": behaviour.Object{"provisioningState": "Succeeded",
+		"backendAddressPools": []any{behaviour.Object{"name": "web"}, behaviour.Object{"name": "empty"}}}}
+	set := func(all ...appgateway.Health) {
+		t.Helper()
+		if err := f.azure.Do(func(w behaviour.World) error {
+			doc := behaviour.Clone(document)
+			if len(all) > 0 {
+				appgateway.SetHealth(doc, all)
+			}
+			w.Put(gw, doc)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rows := func() []string { return texts(card(f.page(""), "gw"), "li") }
+	members := func() []string { return texts(f.page("resource?id="+url.QueryEscape(string(gw))), ".mini") }
+	set()
+	if got := rows(); !slices.Equal(got, []string{"pool web 0 members", "pool empty 0 members"}) || len(members()) > 0 {
+		t.Errorf("nothing probes, and the pools are %q with %q", got, members())
+	}
+	for _, step := range []struct {
+		first, second string // what two settings find of the second member
+		want, state   string
+		member        string
+	}{
+		{"Unknown", "Unknown", "healthy 1 of 2", "warn", "web2.example not probed yet"},
+		{"Healthy", "Unhealthy", "healthy 1 of 2", "warn", "web2.example not healthy"},
+		{"Unhealthy", "Healthy", "healthy 1 of 2", "warn", "web2.example not healthy"},
+		{"Healthy", "Healthy", "healthy 2 of 2", "good", "web2.example healthy"},
+	} {
+		set(appgateway.Health{Pool: "WEB", Setting: "a", Address: "10.0.0.4", State: "Healthy"}, // Azure does not distinguish letter case
+			appgateway.Health{Pool: "web", Setting: "a", Address: "web2.example", State: step.first},
+			appgateway.Health{Pool: "web", Setting: "b", Address: "web2.example", State: step.second})
+		if got := rows(); !slices.Equal(got, []string{"pool web 0 members " + step.want, "pool empty 0 members"}) {
+			t.Errorf("%s and %s: pools %q, want %s", step.first, step.second, got, step.want)
+		}
+		if got := all(card(f.page(""), "gw"), ".health"); len(got) != 1 || attribute(got[0], "class") != "health "+step.state {
+			t.Errorf("classes of %d elements, want %s", len(got), step.state)
+		}
+		if got := members(); !slices.Equal(got, []string{"10.0.0.4 healthy", step.member}) {
+			t.Errorf("%s and %s: members %q, want %s", step.first, step.second, got, step.member)
+		}
 	}
 }
 

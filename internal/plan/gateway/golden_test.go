@@ -21,7 +21,7 @@ import (
 func TestGolden(t *testing.T) { golden.Run(t, tell) }
 
 func tell(t *testing.T, archive *txtar.Archive) *txtar.Archive {
-	w := newWorld(t)
+	w := newFacts(t)
 	out := &txtar.Archive{Comment: archive.Comment}
 	settled := false
 	settle := func() {
@@ -70,7 +70,7 @@ func tell(t *testing.T, archive *txtar.Archive) *txtar.Archive {
 }
 
 // decide plans on the document, writes the plan into it and returns what the gateway does then, and the problems.
-func (w *world) decide() (text, problems string) {
+func (w *facts) decide() (text, problems string) {
 	w.t.Helper()
 	d := w.desired()
 	var b strings.Builder
@@ -103,7 +103,7 @@ func (w *world) decide() (text, problems string) {
 	return render(w.t, w.doc), b.String()
 }
 
-func (w *world) desired() planner.Decision {
+func (w *facts) desired() planner.Decision {
 	w.t.Helper()
 	w.in.Objects = w.objects()
 	d, err := planner.Desired(w.in)

@@ -18,7 +18,7 @@ import (
 )
 
 // body returns the document that a decision writes, or the one that is there if nothing differs.
-func (w *world) body(t rapid.TB) azure.Document {
+func (w *facts) body(t rapid.TB) azure.Document {
 	t.Helper()
 	steps, err := plan.Diff(w.in.Have, w.desired().Graph)
 	if err != nil {
@@ -75,9 +75,9 @@ func drawIngresses(t *rapid.T) (all []*networking.Ingress) {
 	return all
 }
 
-// streaming returns a world whose gateway has a listener for TCP that others have made, too.
-func streaming(t testing.TB) *world {
-	w := newWorld(t)
+// streaming returns a facts whose gateway has a listener for TCP that others have made, too.
+func streaming(t testing.TB) *facts {
+	w := newFacts(t)
 	w.change([]byte(`{properties: {
  frontendPorts: [{name: tcp, properties: {port: 5432}}], listeners: [{name: tcp, properties: {new: true, protocol: Tcp,
 		frontendIPConfiguration: {id: GATE/frontendIPConfigurations/public}, frontendPort: {id: GATE/frontendPorts/tcp}}}],
@@ -87,8 +87,8 @@ func streaming(t testing.TB) *world {
 	return w
 }
 
-// drawWorld draws a world whose gateway already has what served other Ingresses.
-func drawWorld(outer *testing.T, t *rapid.T, secrets *world) *world {
+// drawFacts draws a facts whose gateway already has what served other Ingresses.
+func drawFacts(outer *testing.T, t *rapid.T, secrets *facts) *facts {
 	w := streaming(outer)
 	w.parseCluster("service default/web 80:8080 10.0.0.1\nservice default/b 80:8081 10.0.1.1 10.0.1.2\n" +
 		"rewrite default/rw {rewriteRules: [{name: a, ruleSequence: 1}]}\n")
@@ -102,11 +102,11 @@ func drawWorld(outer *testing.T, t *rapid.T, secrets *world) *world {
 
 // TestProperties checks what holds for all Ingresses.
 func TestProperties(t *testing.T) {
-	secrets := newWorld(t)
+	secrets := newFacts(t)
 	secrets.parseCluster("secret default/tls\n")
 	foreign := foreignOf(t, streaming(t).doc)
 	rapid.Check(t, func(r *rapid.T) {
-		w := drawWorld(t, r, secrets)
+		w := drawFacts(t, r, secrets)
 		before := w.in.Have
 		body := w.body(r)
 		checkDocument(t, body)
@@ -147,7 +147,7 @@ func TestProperties(t *testing.T) {
 	})
 }
 
-func (w *world) docOf(s plan.Snapshot) azure.Document {
+func (w *facts) docOf(s plan.Snapshot) azure.Document {
 	d, _ := s.Get(gatewayID)
 	return d
 }
@@ -179,7 +179,7 @@ func foreignOf(t testing.TB, doc azure.Document) map[string]string {
 
 // TestIdenticalBytes builds the same document a thousand times.
 func TestIdenticalBytes(t *testing.T) {
-	w := newWorld(t)
+	w := newFacts(t)
 	w.parseCluster("service default/web 80:8080 10.0.0.1\nsecret default/tls\n")
 	for n := range 4 {
 		i := ingressOf(n)
@@ -210,7 +210,7 @@ func ingressOf(n int) *networking.Ingress {
 
 // BenchmarkDesired makes a document of 500 Ingresses at 90 hosts, with 90 Services and 4 endpoints each, from nothing.
 func BenchmarkDesired(b *testing.B) {
-	w := newWorld(b)
+	w := newFacts(b)
 	var lines strings.Builder
 	const hosts = 90
 	for n := range hosts {

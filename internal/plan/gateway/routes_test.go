@@ -38,7 +38,7 @@ type got struct {
 }
 
 // drawRoutes draws HTTPRoutes of one Gateway that meet at few paths, headers, parameters and methods. Each rule has a Service of its own.
-func drawRoutes(t *rapid.T, w *world) (all []*gatewayv1.HTTPRoute) {
+func drawRoutes(t *rapid.T, w *facts) (all []*gatewayv1.HTTPRoute) {
 	for n := range rapid.IntRange(1, 4).Draw(t, "routes") {
 		h := &gatewayv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "default", Name: fmt.Sprintf("r%d", n), CreationTimestamp: metav1.NewTime(epoch.Add(time.Duration(n%2) * time.Hour)),
@@ -191,7 +191,7 @@ func through(t rapid.TB, site *routing.Site, a asked, exact bool) got {
 }
 
 // serving adds a Gateway for any host at port 80 and its class, and a Service that answers with status codes.
-func (w *world) serving(routes ...*gatewayv1.HTTPRoute) {
+func (w *facts) serving(routes ...*gatewayv1.HTTPRoute) {
 	w.in.API = gatewayapi.Objects{
 		Classes: []*gatewayv1.GatewayClass{{ObjectMeta: metav1.ObjectMeta{Name: "class"}, Spec: gatewayv1.GatewayClassSpec{ControllerName: gatewayapi.Controller}}},
 		Gateways: []*gatewayv1.Gateway{{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "gate"}, Spec: gatewayv1.GatewaySpec{
@@ -212,7 +212,7 @@ func (w *world) serving(routes ...*gatewayv1.HTTPRoute) {
 // the case of letters in paths.
 func TestRoutesLikeTheGatewayAPI(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		w := newWorld(t)
+		w := newFacts(t)
 		routes := drawRoutes(rt, w)
 		w.serving(routes...)
 		body := w.body(rt)
@@ -256,7 +256,7 @@ func byAge(routes []*gatewayv1.HTTPRoute) []*gatewayv1.HTTPRoute {
 
 // readAPI reads objects of the Gateway API in place of those before, beside a class and the Service that answers with status codes. Their order
 // is that of their ages.
-func (w *world) readAPI(text []byte) {
+func (w *facts) readAPI(text []byte) {
 	w.serving()
 	w.in.API.Gateways = nil
 	w.in.Public, w.in.Private = "203.0.113.1", "10.1.0.10"

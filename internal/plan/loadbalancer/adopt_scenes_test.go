@@ -86,8 +86,8 @@ func excluded(is ...int) []machine {
 }
 
 // stands puts something of others at the frontend of Service a.
-func stands(kind, props string) func(*world) {
-	return func(w *world) {
+func stands(kind, props string) func(*subscription) {
+	return func(w *subscription) {
 		lb := w.docs[azure.ID(lbID).Key()]
 		fe := `{"id":"` + lbID + `/frontendIPConfigurations/` + baseOf(service("a")) + `"}`
 		p := sub(lb, "properties")
@@ -98,7 +98,7 @@ func stands(kind, props string) func(*world) {
 }
 
 // addForeignParts adds a frontend, pool, rule, probe and outbound rule that kaz does not manage.
-func addForeignParts(w *world) {
+func addForeignParts(w *subscription) {
 	w.put(network+"publicIPAddresses/theirs", parse(ownIP(network+"publicIPAddresses/theirs", "20.99.0.1")))
 	lb := w.docs[azure.ID(lbID).Key()]
 	fe := `{"id":"` + lbID + `/frontendIPConfigurations/theirs"}`
@@ -119,7 +119,7 @@ func addForeignParts(w *world) {
 }
 
 // managedOutbound is what a managed cluster has besides. Its pools hold the cluster's nodes only.
-func managedOutbound(w *world) {
+func managedOutbound(w *subscription) {
 	const name = "99999999-aaaa-bbbb-cccc-dddddddddddd"
 	lb := w.docs[azure.ID(lbID).Key()]
 	if lb == nil { // it is there before the first Service
@@ -159,8 +159,8 @@ func managedOutbound(w *world) {
 
 // fromInternet allows the Internet at port 80 of Services in all their families, besides the ranges' own rules. Older
 // versions did so where ranges allow every source.
-func fromInternet(names ...string) func(*world) {
-	return func(w *world) {
+func fromInternet(names ...string) func(*subscription) {
+	return func(w *subscription) {
 		nsg := w.docs[azure.ID(nsgID).Key()]
 		rs := &ruleSet{rules: children(sub(nsg, "properties"), "securityRules")}
 		to := map[bool][]string{}
@@ -179,7 +179,7 @@ func fromInternet(names ...string) func(*world) {
 }
 
 // saved writes the security rules in the other way that Azure has for each.
-func saved(w *world) {
+func saved(w *subscription) {
 	for _, r := range children(sub(w.docs[azure.ID(nsgID).Key()], "properties"), "securityRules") {
 		props := sub(r, "properties")
 		for one, many := range map[string]string{"sourceAddressPrefix": "sourceAddressPrefixes",
@@ -200,7 +200,7 @@ func saved(w *world) {
 }
 
 // addressesAt are the addresses of the frontends that carry a base name.
-func addressesAt(w *world, base string) (addresses []string) {
+func addressesAt(w *subscription, base string) (addresses []string) {
 	for _, id := range []string{lbID, innerID} {
 		for _, fe := range children(sub(w.docs[azure.ID(id).Key()], "properties"), "frontendIPConfigurations") {
 			if !strings.HasPrefix(nameOf(fe), base) {
@@ -218,8 +218,8 @@ func addressesAt(w *world, base string) (addresses []string) {
 
 // sharedRules are what versions before 1.29 wrote for port 80 of Services that shared their
 // rules, besides a rule of others that looks nearly so.
-func sharedRules(names ...string) func(*world) {
-	return func(w *world) {
+func sharedRules(names ...string) func(*subscription) {
+	return func(w *subscription) {
 		nsg := w.docs[azure.ID(nsgID).Key()]
 		rules := children(sub(nsg, "properties"), "securityRules")
 		var to []string
@@ -248,12 +248,12 @@ func allowName(six bool) string {
 	return nameOf(rs.rules[0])
 }
 
-func retag(name string, how func(tags object)) func(*world) {
-	return func(w *world) { how(sub(w.docs[azure.ID(network+"publicIPAddresses/"+name).Key()], "tags")) }
+func retag(name string, how func(tags object)) func(*subscription) {
+	return func(w *subscription) { how(sub(w.docs[azure.ID(network+"publicIPAddresses/"+name).Key()], "tags")) }
 }
 
 // theirTags puts a tag of others at all that can be tagged.
-func theirTags(w *world) {
+func theirTags(w *subscription) {
 	for key, doc := range w.docs {
 		if _, tagged := doc["location"]; tagged && azure.ID(key).Key() != azure.ID(vmss).Key() {
 			sub(doc, "tags")["theirs"] = "stays"
@@ -263,7 +263,7 @@ func theirTags(w *world) {
 
 var (
 	ipOfA     = "kubernetes-" + baseOf(service("a"))
-	unmanaged = func(w *world) {
+	unmanaged = func(w *subscription) {
 		w.put(network+"privateLinkServices/theirs",
 			parse(`{"location":"westeurope","tags":{},"properties":{"loadBalancerFrontendIpConfigurations":[{"id":"`+
 				innerID+`/frontendIPConfigurations/`+baseOf(service("a"))+
@@ -571,7 +571,7 @@ var scenes = []scene{
 	{row: 69, is: "both to IPv4", before: list(web("a", dual), web("b")), have: list(web("a", four), web("b"))},
 	{row: 70, is: "IPv6 alone", have: list(web("a", six), web("b"))},
 	{row: 70, is: "IPv6 alone, to both", before: list(web("a", six), web("b")), have: list(web("a", dual), web("b"))},
-	{row: 70, is: "IPv6 alone, from a time of other names", have: list(web("a", six), web("b")), left: func(w *world) {
+	{row: 70, is: "IPv6 alone, from a time of other names", have: list(web("a", six), web("b")), left: func(w *subscription) {
 		old, id := w.docs[azure.ID(network+"publicIPAddresses/"+ipOfA).Key()], azure.ID(network+"publicIPAddresses/"+ipOfA+"-IPv6")
 		w.put(id, old)
 		delete(w.docs, azure.ID(network+"publicIPAddresses/"+ipOfA).Key())
@@ -622,7 +622,7 @@ var scenes = []scene{
 	{
 		row: 79, is: "preset pools and no floating IP",
 		config: func(c *loadbalancer.Config) { c.PresetExternal, c.PresetInternal = true, true },
-		have:   list(web("a", anchored), web("b", inside, anchored, letsIn("10.0.0.0/8"))), midway: func(w *world) {
+		have:   list(web("a", anchored), web("b", inside, anchored, letsIn("10.0.0.0/8"))), midway: func(w *subscription) {
 			for i := range 3 {
 				at := machine{n: i, set: "np"}.attached()
 				ipConfiguration(w.docs[at.Key()],
@@ -668,19 +668,19 @@ var scenes = []scene{
 		web("h", letsIn("10.0.0.0/8", "2001:db8::/32"), dual))},
 	{row: 84, is: "written after all", have: list(web("a"), web("b"))},
 	{row: 85, is: "Basic made anew", have: list(web("a"), web("b", inside))},
-	{row: 85, is: "Basic left", have: list(web("a")), left: func(w *world) {
+	{row: 85, is: "Basic left", have: list(web("a")), left: func(w *subscription) {
 		w.put(innerID,
 			parse(`{"location":"westeurope","sku":{"name":"Basic"},"properties":{"frontendIPConfigurations":[{"name":"x","properties":{"subnet":{"id":"`+vnetID+`/subnets/n"}}}],"backendAddressPools":[{"name":"kubernetes","properties":{}}]}}`))
 	}, repair: []string{"delete " + innerID}},
 	{row: 86, is: "edge zone", config: func(c *loadbalancer.Config) {
 		c.EdgeZone, c.Zones = &azure.ExtendedLocation{Name: "microsoftlosangeles1", Type: "EdgeZone"}, nil
 	}, have: list(web("a"), web("b", inside, linked))},
-	{row: 87, is: "only the public IP is left", have: list(web("a")), gone: []string{"a"}, left: func(w *world) {
+	{row: 87, is: "only the public IP is left", have: list(web("a")), gone: []string{"a"}, left: func(w *subscription) {
 		w.put(azure.ID(network+"publicIPAddresses/"+ipOfA),
 			parse(`{"location":"westeurope","sku":{"name":"Standard"},"tags":{"k8s-azure-service":"default/a","k8s-azure-cluster-name":"kubernetes"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4"}}`))
 	}, repair: []string{"delete " + network + "publicIPAddresses/"}},
 	{row: 88, is: "public IP after all", have: list(web("a"))},
-	{row: 88, is: "public IP failed", have: list(web("a")), left: func(w *world) {
+	{row: 88, is: "public IP failed", have: list(web("a")), left: func(w *subscription) {
 		sub(w.docs[azure.ID(network+"publicIPAddresses/"+ipOfA).Key()], "properties")["provisioningState"] = "Failed"
 	}, repair: []string{"update " + network + "publicIPAddresses/"}},
 	{row: 89, is: "private link", have: list(web("a", inside, linked))},
@@ -755,7 +755,7 @@ var scenes = []scene{
 	{
 		is: "D1 rules stay behind", config: two, machines: twoSets, at: map[string]string{"a": "lb2"},
 		have: list(web("a", dual, second), web("b")),
-		left: func(w *world) {
+		left: func(w *subscription) {
 			stands("loadBalancingRules", "{}")(w)
 			rules := sub(w.docs[azure.ID(lbID).Key()], "properties")["loadBalancingRules"].([]any)
 			rules[len(rules)-1].(object)["name"] = baseOf(service("a")) + "-TCP-80-IPv6"
@@ -765,7 +765,7 @@ var scenes = []scene{
 		is: "D4 no source is denied", have: list(
 			web("a", letsIn("10.0.0.0/8"), note("azure-deny-all-except-load-balancer-source-ranges", "true")),
 			web("b", pins("@a"), ports(other), letsIn("10.0.0.0/8"), note("azure-deny-all-except-load-balancer-source-ranges", "true"))),
-		left: func(w *world) {
+		left: func(w *subscription) {
 			rules := sub(w.docs[azure.ID(nsgID).Key()], "properties")
 			setList(w.docs[azure.ID(nsgID).Key()], "securityRules",
 				slices.DeleteFunc(children(rules, "securityRules"), func(r object) bool { return strings.Contains(nameOf(r), "deny-all") }))
@@ -794,11 +794,11 @@ var scenes = []scene{
 	},
 	{
 		is: "D10 a scale set was skipped", have: list(web("a")), machines: []machine{{n: 0, set: "np"}, {n: 1, set: "np9"}},
-		left:   func(w *world) { machine{n: 1, set: "np9"}.furnish(w) },
+		left:   func(w *subscription) { machine{n: 1, set: "np9"}.furnish(w) },
 		repair: []string{"virtualMachineScaleSets/np9/virtualMachines/1: node joins the backend pool"},
 	},
 	{
-		is: "D13 no member has joined", have: list(web("a")), left: func(w *world) {
+		is: "D13 no member has joined", have: list(web("a")), left: func(w *subscription) {
 			for i := range 3 {
 				machine{n: i, set: "np"}.furnish(w)
 			}
@@ -812,7 +812,7 @@ var scenes = []scene{
 	},
 	{is: "D23 placement forgotten", config: two, machines: twoSets, have: list(web("a")), left: lists("kubernetes"),
 		repair: []string{"update " + lbID, "10.0.0.4"}},
-	{is: "D22 rules of older names", have: list(web("a")), left: func(w *world) {
+	{is: "D22 rules of older names", have: list(web("a")), left: func(w *subscription) {
 		rules := sub(w.docs[azure.ID(nsgID).Key()], "properties")
 		rules["securityRules"] = append(rules["securityRules"].([]any),
 			parse(`{"name":"`+baseOf(service("a"))+
@@ -845,7 +845,7 @@ var scenes = []scene{
 	{
 		is: "D30 public IP of a group before", have: list(web("a", note("azure-load-balancer-resource-group", "other"))),
 		groups: []key.Note{{Of: key.PublicIPs, Group: "third"}},
-		left: func(w *world) {
+		left: func(w *subscription) {
 			w.put(azure.ID(strings.Replace(otherGroup, "/other/", "/third/", 1)+"publicIPAddresses/"+ipOfA),
 				parse(`{"location":"westeurope","sku":{"name":"Standard"},"tags":{"k8s-azure-service":"default/a","k8s-azure-cluster-name":"kubernetes"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4"}}`))
 		}, repair: []string{"delete " + strings.Replace(otherGroup, "/other/", "/third/", 1)},
@@ -883,8 +883,8 @@ var scenes = []scene{
 }
 
 // lists has a pool list addresses.
-func lists(pool string, addresses ...string) func(*world) {
-	return func(w *world) {
+func lists(pool string, addresses ...string) func(*subscription) {
+	return func(w *subscription) {
 		var members []any
 		for i, a := range addresses {
 			members = append(members, object{"name": fmt.Sprint("n", i), "properties": object{"ipAddress": a}})
@@ -896,8 +896,8 @@ func lists(pool string, addresses ...string) func(*world) {
 }
 
 // staysIn has a machine in the cluster's pool.
-func staysIn(m machine, six bool) func(*world) {
-	return func(w *world) {
+func staysIn(m machine, six bool) func(*subscription) {
+	return func(w *subscription) {
 		name := "kubernetes"
 		if six {
 			name += "-IPv6"

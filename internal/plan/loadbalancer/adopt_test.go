@@ -30,20 +30,20 @@ type scene struct {
 	endpoints  map[string][]string
 	namespaces map[string]map[string]string
 
-	before []*v1.Service // Services as they were at first
-	have   []*v1.Service // Services as they are served
-	midway func(*world)  // what others do then
-	gone   []string      // those of them that are deleted after that
-	later  []machine     // the machines as they are then
+	before []*v1.Service       // Services as they were at first
+	have   []*v1.Service       // Services as they are served
+	midway func(*subscription) // what others do then
+	gone   []string            // those of them that are deleted after that
+	later  []machine           // the machines as they are then
 	lastly func(*loadbalancer.Config)
 	now    map[string]edit
 	more   []*v1.Service // never served, because they are refused
 
-	groups []key.Note   // resource groups that the Services are known to have had public IPs in
-	left   func(*world) // what the predecessor leaves besides
-	undone []string     // Services that it failed to delete
-	repair []string     // what kaz does about it: parts of the plan's text
-	blind  []string     // damages that are right there
+	groups []key.Note          // resource groups that the Services are known to have had public IPs in
+	left   func(*subscription) // what the predecessor leaves besides
+	undone []string            // Services that it failed to delete
+	repair []string            // what kaz does about it: parts of the plan's text
+	blind  []string            // damages that are right there
 }
 
 // edit changes a Service.
@@ -161,8 +161,8 @@ func nodesOf(machines []machine) []*v1.Node {
 }
 
 // ground is Azure before the first Service.
-func (sc scene) ground() *world {
-	w := newWorld(0)
+func (sc scene) ground() *subscription {
+	w := newSubscription(0)
 	delete(w.docs, azure.ID(vmss).Key())
 	for _, m := range sc.atFirst() {
 		m.furnish(w)
@@ -175,7 +175,7 @@ func (sc scene) ground() *world {
 }
 
 // move makes the machines what they are at last.
-func (sc scene) move(w *world) {
+func (sc scene) move(w *subscription) {
 	known := map[string]bool{}
 	for _, m := range sc.atFirst() {
 		known[m.name()] = true
@@ -198,7 +198,7 @@ func (sc scene) move(w *world) {
 
 // resolved has the address of Service a in place of "@a". It reports false where that
 // is not known yet, or the public IP that is named not there.
-func resolved(s *v1.Service, w *world) (*v1.Service, bool) {
+func resolved(s *v1.Service, w *subscription) (*v1.Service, bool) {
 	s = s.DeepCopy()
 	known := true
 	lookUp := func(v string) string {
@@ -442,7 +442,7 @@ func nothing(t *testing.T, owner string, p plan.Plan) {
 	}
 }
 
-func (sc scene) repaired(t *testing.T, w *world, in loadbalancer.Input) {
+func (sc scene) repaired(t *testing.T, w *subscription, in loadbalancer.Input) {
 	rounds, err := w.commit(in)
 	if err != nil {
 		t.Fatal(err)
@@ -601,7 +601,7 @@ type piece struct {
 
 // pieces are what there is in load balancers and the security group, public IPs and private
 // link services. The cluster's pools are neither's: they stay where a load balancer does.
-func pieces(w *world) map[string]piece {
+func pieces(w *subscription) map[string]piece {
 	w.settle()
 	all := map[string]piece{}
 	for key, doc := range w.docs {
@@ -915,7 +915,7 @@ func spelled(v any, how func(string) string) any {
 
 // damages are what can be wrong with a state. Each reports whether there was anything
 // of the kind.
-var damages = map[string]func(*world) bool{
+var damages = map[string]func(*subscription) bool{
 	"rule: backend port": damageOwn("loadBalancingRules", func(p object) { p["backendPort"] = p["backendPort"].(float64) + 1 }),
 	"rule: floating IP":  damageOwn("loadBalancingRules", func(p object) { p["enableFloatingIP"] = p["enableFloatingIP"] != true }),
 	"rule: distribution": damageOwn("loadBalancingRules", func(p object) { p["loadDistribution"] = "SourceIPProtocol" }),
@@ -938,7 +938,7 @@ var damages = map[string]func(*world) bool{
 		p["destinationAddressPrefix"] = nil
 		p["destinationAddressPrefixes"] = []any{"9.9.9.9", "9.9.9.8"}
 	}),
-	"security: gone": func(w *world) bool {
+	"security: gone": func(w *subscription) bool {
 		nsg := w.docs[azure.ID(nsgID).Key()]
 		rules := children(sub(nsg, "properties"), "securityRules")
 		setList(nsg, "securityRules", slices.DeleteFunc(slices.Clone(rules), managedRule))
@@ -959,15 +959,15 @@ func ownName(name string) bool {
 	return len(name) >= 32 && strings.HasSuffix(name[:32], "11112222333344445555666") || name == sharedProbe
 }
 
-func damageOwn(kind string, how func(props object)) func(*world) bool {
-	return func(w *world) bool {
+func damageOwn(kind string, how func(props object)) func(*subscription) bool {
+	return func(w *subscription) bool {
 		return eachBalancer(w, kind, func(props object, i int) { how(sub(children(props, kind)[i], "properties")) })
 	}
 }
 
 // damageList has the first of a kind 0 or 2 times.
-func damageList(kind string, times int) func(*world) bool {
-	return func(w *world) bool {
+func damageList(kind string, times int) func(*subscription) bool {
+	return func(w *subscription) bool {
 		return eachBalancer(w, kind, func(props object, i int) {
 			l := props[kind].([]any)
 			if times == 0 {
@@ -982,7 +982,7 @@ func damageList(kind string, times int) func(*world) bool {
 	}
 }
 
-func eachBalancer(w *world, kind string, how func(props object, i int)) bool {
+func eachBalancer(w *subscription, kind string, how func(props object, i int)) bool {
 	for _, key := range slices.Sorted(maps.Keys(w.docs)) {
 		if !azure.ID(key).Is("Microsoft.Network/loadBalancers") {
 			continue
@@ -998,8 +998,8 @@ func eachBalancer(w *world, kind string, how func(props object, i int)) bool {
 	return false
 }
 
-func damageSecurity(how func(props object)) func(*world) bool {
-	return func(w *world) bool {
+func damageSecurity(how func(props object)) func(*subscription) bool {
+	return func(w *subscription) bool {
 		for _, r := range children(sub(w.docs[azure.ID(nsgID).Key()], "properties"), "securityRules") {
 			if managedRule(r) {
 				how(sub(r, "properties"))
@@ -1010,8 +1010,8 @@ func damageSecurity(how func(props object)) func(*world) bool {
 	}
 }
 
-func damageDoc(kind string, how func(object)) func(*world) bool {
-	return func(w *world) bool {
+func damageDoc(kind string, how func(object)) func(*subscription) bool {
+	return func(w *subscription) bool {
 		for _, key := range slices.Sorted(maps.Keys(w.docs)) {
 			o := w.docs[key]
 			if azure.ID(key).Is("Microsoft.Network/"+kind) && (tagOf(o, serviceTag) != "" || tagOf(o, ownerTag) != "") {
@@ -1024,7 +1024,7 @@ func damageDoc(kind string, how func(object)) func(*world) bool {
 }
 
 // damageMember removes a member from a pool.
-func damageMember(w *world) bool {
+func damageMember(w *subscription) bool {
 	for _, key := range slices.Sorted(maps.Keys(w.docs)) {
 		for _, v6 := range []bool{false, true} {
 			if c := ipConfiguration(w.docs[key], v6); len(children(c, "loadBalancerBackendAddressPools")) > 0 &&

@@ -16,14 +16,14 @@ import (
 
 // crowd is a cluster with many Services and nodes, as Azure holds it when all are
 // served.
-func crowd(tb testing.TB, services, nodes int) (loadbalancer.Input, *world) {
+func crowd(tb testing.TB, services, nodes int) (loadbalancer.Input, *subscription) {
 	tb.Helper()
 	in := loadbalancer.Input{Config: config(), Nodes: machines(nodes)}
 	for i := range services {
 		s := service(fmt.Sprintf("web-%d", i), tcp(80, int32(30000+i)))
 		in.Services = append(in.Services, loadbalancer.Service{Service: s})
 	}
-	return in, newWorld(nodes)
+	return in, newSubscription(nodes)
 }
 
 // BenchmarkPlan measures the whole decision with 1,000 nodes and two Services less than one load balancer takes. There is
@@ -194,7 +194,7 @@ func worked(tb testing.TB) func() time.Duration {
 	return func() time.Duration { return now() - before }
 }
 
-func withHave(in loadbalancer.Input, w *world) loadbalancer.Input {
+func withHave(in loadbalancer.Input, w *subscription) loadbalancer.Input {
 	in.Have = w.snapshot()
 	return in
 }

@@ -14,7 +14,7 @@ import (
 
 // becomes commits Services beside others and returns their problems. A second commit of them writes
 // nothing.
-func (w *world) becomes(t *testing.T, others []*v1.Service, services ...*v1.Service) []string {
+func (w *subscription) becomes(t *testing.T, others []*v1.Service, services ...*v1.Service) []string {
 	t.Helper()
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Others: others, Complete: true}
 	for _, s := range services {
@@ -45,7 +45,7 @@ func asking(s *v1.Service, annotations ...string) *v1.Service {
 // TestAllPortsBecomeOnesOfUDP checks a rule for all ports, which has the name of the first port's rule. If that port is
 // UDP, a setting that only TCP has does not stay.
 func TestAllPortsBecomeOnesOfUDP(t *testing.T) {
-	w, s := newWorld(2), service("web", udp(53, 30053), tcp(80, 30080))
+	w, s := newSubscription(2), service("web", udp(53, 30053), tcp(80, 30080))
 	w.becomes(t, nil, asking(s, key.Internal.Name, "true", key.HAPorts.Name, "true"))
 	w.becomes(t, nil, asking(s, key.Internal.Name, "true"))
 	for _, r := range children(sub(w.docs[azure.ID(innerID).Key()], "properties"), "loadBalancingRules") {
@@ -66,7 +66,7 @@ func TestTagsThatTakeThePlaceOfOlderWords(t *testing.T) {
 		"nothing but the Service": {"service": "default/web"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, s := newWorld(2), service("web", tcp(80, 30080))
+			w, s := newSubscription(2), service("web", tcp(80, 30080))
 			w.becomes(t, nil, s)
 			id := azure.ID(network + "publicIPAddresses/kubernetes-" + base(s))
 			w.docs[id.Key()]["tags"] = had
@@ -90,7 +90,7 @@ func TestTagsThatTakeThePlaceOfOlderWords(t *testing.T) {
 // TestALabelGoesToAnotherService checks a DNS label that goes from one Service to another at the same public IP. The
 // first Service takes it away, and then the second may set it.
 func TestALabelGoesToAnotherService(t *testing.T) {
-	w, host, guest := newWorld(2), service("host", tcp(80, 30080)), service("guest", tcp(81, 30081))
+	w, host, guest := newSubscription(2), service("host", tcp(80, 30080)), service("guest", tcp(81, 30081))
 	id := azure.ID(network + "publicIPAddresses/kubernetes-" + base(host))
 	asks := func(s *v1.Service, annotations ...string) *v1.Service {
 		if s == guest {
@@ -141,7 +141,7 @@ func TestAFurtherAddressOfAnotherServiceIsLeft(t *testing.T) {
 		"one without a rule": shown(asking(host, key.NoRule.For(82), "true"), hosts),
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			w.becomes(t, nil, owner)
 			want := ruledTo(w, "Allow")
 			w.becomes(t, []*v1.Service{owner}, asking(guest, key.AdditionalIPs.Name, hosts))
@@ -174,7 +174,7 @@ func TestAFurtherAddressIsNotAskedFor(t *testing.T) {
 			[]string{key.InternalSubnet.Name, "n"}, "10.0.9.1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, s := newWorld(2), s.DeepCopy()
+			w, s := newSubscription(2), s.DeepCopy()
 			w.becomes(t, nil, asking(s, c.before...))
 			for _, ip := range c.shown {
 				s.Status.LoadBalancer.Ingress = append(s.Status.LoadBalancer.Ingress, v1.LoadBalancerIngress{IP: ip})
@@ -197,7 +197,7 @@ func TestAFurtherAddressIsNotAskedFor(t *testing.T) {
 // named after the name of the prefix. Azure moves no public IP between prefixes, so the Service that
 // asks for that gets a problem.
 func TestAnotherPrefixOfTheSameName(t *testing.T) {
-	w, s := newWorld(2), service("web", tcp(80, 30080))
+	w, s := newSubscription(2), service("web", tcp(80, 30080))
 	here, there := prefix("p"), strings.Replace(prefix("p"), "/rg/", "/far/", 1)
 	if reported := w.becomes(t, nil, asking(s, key.PublicIPPrefix.Name, here)); len(reported) > 0 {
 		t.Errorf("got %q", reported)

@@ -47,7 +47,7 @@ func TestAConflictNamesBothSides(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			first, second := service("first", tcp(80, 30080)), service("second", tcp(80, 30081))
 			first.UID, second.UID = "3d2c1b0a-1111-2222-3333-444455aa5", "3d2c1b0a-1111-2222-3333-444455aa6"
 			first.Annotations, second.Annotations, second.Spec.LoadBalancerIP = c.first, c.second, c.ip
@@ -92,7 +92,7 @@ func alone(in *loadbalancer.Input, _, second *v1.Service) {
 // TestASharedAddressIsReportedWithItsServices checks that a Service that would take the address away
 // from the other Services of its frontend gets a problem that names them.
 func TestASharedAddressIsReportedWithItsServices(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	w.put(network+"publicIPAddresses/mine",
 		parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9"}}`))
 	first, second := service("first", tcp(80, 30080)), service("second", tcp(81, 30081))

@@ -34,7 +34,7 @@ func TestMachinesWhoseNodeWasDeleted(t *testing.T) {
 		"of a machine that is gone": {nodes: []int{0, 1, 2}, deleted: []int{7}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(3)
+			w := newSubscription(3)
 			in := loadbalancer.Input{Config: config(), Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}},
 				Nodes: machines(3)}
 			if _, err := w.commit(in); err != nil {

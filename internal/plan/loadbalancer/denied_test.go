@@ -18,7 +18,7 @@ import (
 
 // ruledTo are the destinations of managed security rules that allow or deny, as "address" or
 // "address:ports", sorted.
-func ruledTo(w *world, access string) (all []string) {
+func ruledTo(w *subscription, access string) (all []string) {
 	for _, r := range children(sub(w.docs[azure.ID(nsgID).Key()], "properties"), "securityRules") {
 		if !strings.HasPrefix(nameOf(r), "k8s-azure-lb_") || at(r, "properties", "access") != access {
 			continue
@@ -73,7 +73,7 @@ func TestADenialGoesWithItsCause(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprint(at, "/", state, "/gone ", gone), func(t *testing.T) {
-					w := newWorld(2)
+					w := newSubscription(2)
 					a, b := service("a", tcp(80, 30080)), service("b", tcp(81, 30081))
 					a.Annotations, b.Annotations = with(annotations, key.AllowedIPRanges.Name, mistyped), with(annotations)
 					if at == "address" {
@@ -156,7 +156,7 @@ func TestWhatIsDeniedAtNodes(t *testing.T) {
 		"no deny": {four, []string{fixed}, "", "", nil, []string{"10.0.0.4:30080", "10.0.0.5:30080"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			s := service("web", tcp(80, 30080))
 			s.Spec.IPFamilies = c.families
 			s.Annotations = map[string]string{key.DenyAllElse.Name: "true"}
@@ -207,7 +207,7 @@ func TestWhatIsDeniedAtNodes(t *testing.T) {
 func TestPresetPoolsAreOpen(t *testing.T) {
 	for name, addresses := range map[string]bool{"interfaces": false, "addresses": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			fixed := map[string]string{key.DisableFloatingIP.Name: "true"}
 			a, b, inner := service("a", tcp(80, 30080)), service("b", tcp(81, 30081)), service("inner", tcp(82, 30082))
 			a.Annotations, b.Annotations = fixed, fixed
@@ -242,7 +242,7 @@ func TestPresetPoolsAreOpen(t *testing.T) {
 func TestAllPortsAtNodes(t *testing.T) {
 	for name, families := range map[string][]v1.IPFamily{"chosen": {v1.IPv4Protocol}, "both families": {v1.IPv4Protocol, v1.IPv6Protocol}} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			s := service("a", tcp(80, 30080), udp(53, 30053))
 			s.Spec.IPFamilies = families
 			s.Annotations = map[string]string{key.Internal.Name: "true", key.HAPorts.Name: "true",
@@ -274,7 +274,7 @@ func TestANodesAddressBelongsToNoService(t *testing.T) {
 		"asked":   {key.Internal.Name: "true", key.IPv4.Name: node},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			near := service("near", tcp(80, 30361))
 			near.Annotations = map[string]string{key.DisableFloatingIP.Name: "true"}
 			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
@@ -319,7 +319,7 @@ func TestOpeningsAtNodesGoThoughTheirRulesHaveGoneBefore(t *testing.T) {
 		"it is gone": {nil, gone}, "it floats": {nil, floats}, "all ports, it is gone": {all, gone}, "all ports, it floats": {all, floats},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			web, foreign := service("web", tcp(80, 30080), udp(53, 30053)), service("foreign", tcp(81, 30081))
 			web.Annotations = with(nil, key.DisableFloatingIP.Name, "true")
 			foreign.Annotations = with(web.Annotations)
@@ -360,7 +360,7 @@ func TestAddressesThatAreNoServicesAreClosedWhenLeft(t *testing.T) {
 	} {
 		for _, complete := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, "/complete ", complete), func(t *testing.T) {
-				w := newWorld(2)
+				w := newSubscription(2)
 				for name, more := range map[string]string{
 					"outbound": `"ipAddress":"20.9.9.7"`, "orphan": `"ipAddress":"20.9.9.8"`,
 					"firewall": `"ipAddress":"20.9.9.9","natGateway":{"id":"` + network + `natGateways/n"}`,

@@ -23,7 +23,7 @@ func TestAnotherClustersPublicIPStaysAsItIs(t *testing.T) {
 	const id = azure.ID(network + "publicIPAddresses/theirs")
 	for name, mayChange := range map[string]bool{"IP tags for good": false, "IP tags that may change": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			w.put(id, parse(`{"location":"westeurope","sku":{"name":"Standard"},"tags":{"k8s-azure-service":"default/web","k8s-azure-cluster-name":"another"},
 				"properties":{"publicIPAddressVersion":"IPv4","publicIPAllocationMethod":"Static","ipAddress":"20.9.0.1"}}`))
 			s := service("web", tcp(80, 30080))
@@ -66,7 +66,7 @@ func TestAnotherClustersPublicIPStaysAsItIs(t *testing.T) {
 // TestIPv6OnlyAmongSeveralIsReported checks that an IPv6-only Service gets exactly that problem where no load balancer
 // has IPv4 yet. It does not get the problem that there is no room for it.
 func TestIPv6OnlyAmongSeveralIsReported(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true}
 	two(&in.Config)
 	s := service("web", tcp(80, 30080))
@@ -140,7 +140,7 @@ func TestProbesOfOddServices(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			s := service("web", tcp(80, 30080))
 			c.edit(s)
 			rounds, err := w.commit(loadbalancer.Input{Config: config(), Nodes: machines(2),
@@ -168,7 +168,7 @@ func TestProbesOfOddServices(t *testing.T) {
 // TestTheLastSecurityRuleFits checks Azure's limit of 1,000 security rules. The last rule fits. One more is refused until
 // another Service goes, which may be in the same commit.
 func TestTheLastSecurityRuleFits(t *testing.T) {
-	w := newWorld(2) // with one rule
+	w := newSubscription(2) // with one rule
 	w.trusting = true
 	group := w.docs[azure.ID(nsgID).Key()]
 	rules := sub(group, "properties")["securityRules"].([]any)
@@ -209,7 +209,7 @@ func TestTheLastSecurityRuleFits(t *testing.T) {
 // TestNeedsOfOtherServicesAtNodesAreNotReported checks that what another Service needs at the nodes'
 // addresses is not reported as unused.
 func TestNeedsOfOtherServicesAtNodesAreNotReported(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	near, web := service("near", tcp(80, 30080)), service("web", tcp(81, 30081))
 	near.Annotations = map[string]string{key.DisableFloatingIP.Name: "true"}
 	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
@@ -232,7 +232,7 @@ func TestNeedsOfOtherServicesAtNodesAreNotReported(t *testing.T) {
 // TestANameThatIsNoServicesIsNotLeft checks that a foreign frontend without a Service in its name is
 // no leftover, though its name has the same length and beginning.
 func TestANameThatIsNoServicesIsNotLeft(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	web := service("web", tcp(80, 30080))
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
 	if _, err := w.commit(in); err != nil {
@@ -254,7 +254,7 @@ func TestANameThatIsNoServicesIsNotLeft(t *testing.T) {
 // packets to arrive there. Another Service wants everything else denied at its own address, and its IPv6 packets arrive
 // at the nodes.
 func TestADenialAtNodesIsNotKeptForADenialElsewhere(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	goes, stays := service("goes", tcp(80, 30080)), service("stays", tcp(81, 30081))
 	for _, s := range []*v1.Service{goes, stays} {
 		s.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
@@ -288,7 +288,7 @@ func TestADenialAtNodesIsNotKeptForADenialElsewhere(t *testing.T) {
 func TestALabelsOwnerLeavesItsTag(t *testing.T) {
 	for name, system := range map[string][]string{"no system tags": nil, "system tags": {"cost"}, "system tags like kaz's": {"k8s-azure"}} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			goes, stays := service("goes", tcp(80, 30080)), service("stays", tcp(81, 30081))
 			stays.Annotations = map[string]string{key.PublicIPName.Name: "kubernetes-" + base(goes)}
 			goes.Annotations = map[string]string{key.DNSLabel.Name: "first"}
@@ -330,7 +330,7 @@ func TestASharedPublicIPKeepsItsFamily(t *testing.T) {
 		"without a rule": {key.NoRule.For(81), "true"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			own, guest, near := service("own", tcp(80, 30080)), service("guest", tcp(81, 30081)), service("near", tcp(82, 30082))
 			guest.Annotations = with(map[string]string{key.PublicIPName.Name: "kubernetes-" + base(own)}, annotations...)
 			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
@@ -359,7 +359,7 @@ func TestASharedPublicIPKeepsItsFamily(t *testing.T) {
 // TestTheLongestNameOfAnOwnPool checks that the name of a Service's own pool may have up to 80 characters.
 func TestTheLongestNameOfAnOwnPool(t *testing.T) {
 	for length, refused := range map[int]bool{80: false, 81: true} {
-		w := newWorld(2)
+		w := newSubscription(2)
 		s := service(strings.Repeat("n", length-len("default-")), tcp(80, 30080))
 		s.Spec.ExternalTrafficPolicy, s.Spec.HealthCheckNodePort = v1.ServiceExternalTrafficPolicyLocal, 32000
 		in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Services: []loadbalancer.Service{{Service: s}},
@@ -379,7 +379,7 @@ func TestTheLongestNameOfAnOwnPool(t *testing.T) {
 // TestAPoolOfInterfacesWithAddressesStays checks a pool of network interfaces where Azure shows their addresses, too. It
 // counts as a pool of interfaces and is not emptied.
 func TestAPoolOfInterfacesWithAddressesStays(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
 		Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
 	if _, err := w.commit(in); err != nil {
@@ -400,7 +400,7 @@ func TestAPoolOfInterfacesWithAddressesStays(t *testing.T) {
 // TestTheLastPrivateLinkMayBeShared checks two Services at one address with one private link service. It counts once
 // among the eight that a load balancer may have.
 func TestTheLastPrivateLinkMayBeShared(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	linked := map[string]string{key.Internal.Name: "true", key.LinkCreate.Name: "true"}
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
 	for i := range 7 {
@@ -448,7 +448,7 @@ func TestAPublicIPThatIsHeldIsNotMadeAnew(t *testing.T) {
 			refused: true, wants: "has IPv4"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			web, near := service("web", tcp(80, 30080)), service("near", tcp(81, 30081))
 			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
 				Services: []loadbalancer.Service{{Service: web}, {Service: near}}}
@@ -493,7 +493,7 @@ func TestAPublicIPThatIsHeldIsNotMadeAnew(t *testing.T) {
 // TestForeignPrivateLinkKeepsPoolsOfInterfaces checks that a foreign private link service in front of
 // a load balancer keeps its pools of interfaces as a managed one does.
 func TestForeignPrivateLinkKeepsPoolsOfInterfaces(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	web := service("web", tcp(80, 30080))
 	web.Annotations = map[string]string{key.Internal.Name: "true"}
 	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
@@ -516,7 +516,7 @@ func TestForeignPrivateLinkKeepsPoolsOfInterfaces(t *testing.T) {
 // have it.
 func TestAPrivateLinkHasNoNodesAddress(t *testing.T) {
 	for address, refused := range map[string]bool{"10.0.0.4": true, "10.0.0.77": false} {
-		w := newWorld(2)
+		w := newSubscription(2)
 		web := service("web", tcp(80, 30080))
 		web.Annotations = map[string]string{key.Internal.Name: "true", key.LinkCreate.Name: "true", key.LinkAddresses.Name: address}
 		in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
@@ -536,7 +536,7 @@ func TestAPrivateLinkHasNoNodesAddress(t *testing.T) {
 // TestAnInternalFrontendKeepsItsZones checks that an internal frontend keeps its zones, also if it has none, whatever
 // address it gets. Azure changes no zones of a frontend.
 func TestAnInternalFrontendKeepsItsZones(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	web := service("web", tcp(80, 30080))
 	web.Annotations = map[string]string{key.Internal.Name: "true"}
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
@@ -558,7 +558,7 @@ func TestAnInternalFrontendKeepsItsZones(t *testing.T) {
 // TestSharersOfAPrivateAddressChangeItTogether checks that two Services at one private address get another address
 // together, in one commit.
 func TestSharersOfAPrivateAddressChangeItTogether(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	own, guest := service("own", tcp(80, 30080)), service("guest", tcp(81, 30081))
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
 		Services: []loadbalancer.Service{{Service: own}, {Service: guest}}}
@@ -589,7 +589,7 @@ func TestSharersOfAPrivateAddressChangeItTogether(t *testing.T) {
 func TestAFrontendWithoutRulesOutlivesItsGuest(t *testing.T) {
 	for name, internal := range map[string]bool{"internal": true, "external": false} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			own, guest, near := service("own", tcp(80, 30080)), service("guest", tcp(81, 30081)), service("near", tcp(82, 30082))
 			own.Annotations = map[string]string{key.NoRule.For(80): "true", key.IPv4.Name: "10.0.77.1", key.Internal.Name: "true"}
 			guest.Annotations = map[string]string{key.Internal.Name: "true", key.IPv4.Name: "10.0.77.1"}
@@ -621,7 +621,7 @@ func TestAFrontendWithoutRulesOutlivesItsGuest(t *testing.T) {
 // TestServicesExchangeTheirKinds checks two Services that exchange their kinds in one commit. The two load balancers
 // cannot both wait for each other.
 func TestServicesExchangeTheirKinds(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	a, b := service("a", tcp(80, 30080)), service("b", tcp(81, 30081))
 	inner := map[string]string{key.Internal.Name: "true"}
 	b.Annotations = inner
@@ -651,7 +651,7 @@ func TestAnotherClustersPrivateLinkStays(t *testing.T) {
 		"no cluster's":      `"k8s-azure-owner-service":"default/web"`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			web := service("web", tcp(80, 30080))
 			web.Annotations = map[string]string{key.Internal.Name: "true"}
 			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
@@ -679,7 +679,7 @@ func TestAnotherClustersPrivateLinkStays(t *testing.T) {
 // TestADenialAtAFurtherAddressIsBoths checks that a denial of two Services at one further address stays when one of them
 // goes. This also holds if their packets arrive at the nodes' own addresses.
 func TestADenialAtAFurtherAddressIsBoths(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	goes, stays := service("goes", tcp(80, 30080)), service("stays", tcp(81, 30081))
 	for _, s := range []*v1.Service{goes, stays} {
 		s.Annotations = map[string]string{
@@ -711,7 +711,7 @@ func TestAPresetLoadBalancerWithoutFrontends(t *testing.T) {
 	for name, body := range map[string]string{"it is not there": "",
 		"it is empty": `{"location":"westeurope","sku":{"name":"Standard"},"properties":{"backendAddressPools":[{"name":"kubernetes"}]}}`} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			if body != "" {
 				w.put(lbID, parse(body))
 			}
@@ -734,7 +734,7 @@ func TestAPresetLoadBalancerWithoutFrontends(t *testing.T) {
 // by now.
 func TestANodeHasTakenAnAddress(t *testing.T) {
 	for taken, want := range map[string]string{"10.0.0.4": "10.0.9.1", "10.0.0.77": "10.0.0.77"} {
-		w := newWorld(2)
+		w := newSubscription(2)
 		web := service("web", tcp(80, 30080))
 		web.Annotations = map[string]string{key.Internal.Name: "true"}
 		web.Status.LoadBalancer.Ingress = []v1.LoadBalancerIngress{{IP: taken}}
@@ -769,7 +769,7 @@ func TestAllPortsAtTheNodesKeepNoOpeningOfOtherServices(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			all, one := service("all", tcp(443, 30443)), service("one", tcp(80, 30080))
 			all.Spec.IPFamilies = c.families
 			all.Annotations = with(nil,
@@ -829,7 +829,7 @@ func TestAllowedSourcesOfAPortThatTwoServicesHaveAtTheNodes(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			one, other := service("one", tcp(443, 30443)), service("other", tcp(443, 31443))
 			for s, from := range map[*v1.Service]string{one: old, other: theirs} {
 				s.Annotations = with(nil, key.DisableFloatingIP.Name, "true", key.Internal.Name, "true", key.HAPorts.Name, "true",
@@ -874,7 +874,7 @@ func TestAllowedSourcesAtNodesIncludeNewNodes(t *testing.T) {
 			"allows no source to nodes": {closed: true},
 		} {
 			t.Run(name+"/"+state, func(t *testing.T) {
-				w := newWorld(3)
+				w := newSubscription(3)
 				near, web := service("near", tcp(80, 30080), tcp(443, 30443), udp(53, 30053)), service("web", tcp(81, 30081))
 				near.Annotations = with(nil, key.DisableFloatingIP.Name, "true")
 				if c.closed {
@@ -915,32 +915,32 @@ func TestAllowedSourcesAtNodesIncludeNewNodes(t *testing.T) {
 // not known. It keeps what it has. Azure adds no zones to an address later. An address in place serves on, unless it
 // would be recreated.
 func TestNewAddressesNeedZones(t *testing.T) {
-	annotate := func(name, value string) func(*world, *v1.Service, *loadbalancer.Config) {
-		return func(_ *world, s *v1.Service, _ *loadbalancer.Config) {
+	annotate := func(name, value string) func(*subscription, *v1.Service, *loadbalancer.Config) {
+		return func(_ *subscription, s *v1.Service, _ *loadbalancer.Config) {
 			s.Annotations = with(s.Annotations, name, value)
 		}
 	}
 	for _, c := range []struct {
 		name     string
 		internal bool
-		change   func(*world, *v1.Service, *loadbalancer.Config)
+		change   func(*subscription, *v1.Service, *loadbalancer.Config)
 		refused  bool
 	}{
-		{"another port", false, func(_ *world, s *v1.Service, _ *loadbalancer.Config) { s.Spec.Ports[0].Port = 81 }, false},
+		{"another port", false, func(_ *subscription, s *v1.Service, _ *loadbalancer.Config) { s.Spec.Ports[0].Port = 81 }, false},
 		{"a private address", false, annotate(key.Internal.Name, "true"), true},
 		{"a public IP", true, annotate(key.Internal.Name, "false"), true},
 		{"other IP tags", false, annotate(key.IPTags.Name, "RoutingPreference=Internet"), true},
 		{"another private address", true, annotate(key.IPv4.Name, "10.0.77.1"), false},
-		{"a load balancer of the SKU Basic", true, func(w *world, _ *v1.Service, _ *loadbalancer.Config) {
+		{"a load balancer of the SKU Basic", true, func(w *subscription, _ *v1.Service, _ *loadbalancer.Config) {
 			w.docs[azure.ID(innerID).Key()]["sku"] = object{"name": "Basic"}
 		}, true},
-		{"a private address in an edge zone", false, func(_ *world, s *v1.Service, c *loadbalancer.Config) {
+		{"a private address in an edge zone", false, func(_ *subscription, s *v1.Service, c *loadbalancer.Config) {
 			s.Annotations = with(s.Annotations, key.Internal.Name, "true")
 			c.EdgeZone = &azure.ExtendedLocation{Name: "microsoftlosangeles1", Type: "EdgeZone"}
 		}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			web := service("web", tcp(80, 30080))
 			if c.internal {
 				web.Annotations = map[string]string{key.Internal.Name: "true"}

@@ -40,7 +40,7 @@ func TestAServiceWithoutMembers(t *testing.T) {
 			strings.Replace(compute, "/rg/", "/far/", 1) + "virtualMachines/m0 is not in resource group rg"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, s := newWorld(0), service("web", tcp(80, 30080))
+			w, s := newSubscription(0), service("web", tcp(80, 30080))
 			in := loadbalancer.Input{Config: config(), Complete: true, Services: []loadbalancer.Service{{Service: s}}}
 			in.Nodes = []*v1.Node{w.addAlone("m0", "10.0.7.1", "rg/first"), w.addAlone("m1", "10.0.7.2", "rg/second")}
 			for _, nic := range c.taken {

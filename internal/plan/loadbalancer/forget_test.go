@@ -63,7 +63,7 @@ func addNeighbour(o object, list, element string) []string {
 func TestANeighbourThatWasForgottenStays(t *testing.T) {
 	updates := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		w, c, conf := newWorld(3), cluster{}, genConfig(t)
+		w, c, conf := newSubscription(3), cluster{}, genConfig(t)
 		w.trusting = true
 		addOwn(w)
 		alone := w.addAlone("alone", "10.0.0.9", "rg/nic")

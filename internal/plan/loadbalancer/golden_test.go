@@ -20,7 +20,7 @@ import (
 )
 
 // TestGolden plays the stories in testdata/*.txtar. A story may begin with config.yaml, azure.yaml (documents put into
-// the world) and nodes.yaml. Its files NAME.apply and NAME.delete are commits of Services, in their order. Each is
+// the subscription) and nodes.yaml. Its files NAME.apply and NAME.delete are commits of Services, in their order. Each is
 // followed by NAME.plan, which is what kaz does. NAME.both has Services of both kinds; the annotation "gone" marks the
 // Services to delete. The files namespaces.yaml, endpoints.yaml and others.yaml are what the cluster knows besides:
 // others.yaml has the Services outside of the commits. After every commit a second one must find nothing to do.
@@ -29,7 +29,7 @@ func TestGolden(t *testing.T) { golden.Run(t, tell) }
 // tell runs a story and returns its archive with the plans made anew.
 func tell(t *testing.T, archive *txtar.Archive) *txtar.Archive {
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2)}
-	w := newWorld(2)
+	w := newSubscription(2)
 	out := &txtar.Archive{Comment: archive.Comment}
 	for _, f := range archive.Files {
 		stem, kind, _ := strings.Cut(f.Name, ".")
@@ -47,7 +47,7 @@ func tell(t *testing.T, archive *txtar.Archive) *txtar.Archive {
 	return out
 }
 
-func setting(t *testing.T, what string, data []byte, w *world, in *loadbalancer.Input) {
+func setting(t *testing.T, what string, data []byte, w *subscription, in *loadbalancer.Input) {
 	switch what {
 	case "config":
 		decode(t, data, &in.Config)
@@ -104,7 +104,7 @@ func services(t *testing.T, data []byte, gone bool) []loadbalancer.Service {
 }
 
 // commit applies and describes what was done.
-func commit(t *testing.T, w *world, in loadbalancer.Input) string {
+func commit(t *testing.T, w *subscription, in loadbalancer.Input) string {
 	t.Helper()
 	var b strings.Builder
 	rounds, err := w.commit(in)
@@ -159,7 +159,7 @@ func indented(t *testing.T, d azure.Document) string {
 
 // TestNeedsNamesAllThatDesiredReads checks that the snapshot that Needs asks for is all that Desired reads.
 func TestNeedsNamesAllThatDesiredReads(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2),
 		Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
 	if _, err := w.commit(in); err != nil {

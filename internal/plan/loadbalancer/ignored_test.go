@@ -122,7 +122,7 @@ func oddities() map[string]oddity {
 func TestIgnoredSettingsAreReported(t *testing.T) {
 	for name, o := range oddities() {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			s := service("web", tcp(80, 30080))
 			s.Annotations = map[string]string{}
 			for name, value := range o.annotations {
@@ -181,7 +181,7 @@ func TestTooManyTags(t *testing.T) {
 		"the same again":          {tags: tags(0, 48), change: tags(0, 47)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			s := service("web", tcp(80, 30080))
 			in := loadbalancer.Input{Config: config(), Services: []loadbalancer.Service{{Service: s}}}
 			in.Config.Tags = c.configured
@@ -204,7 +204,7 @@ func TestTooManyTags(t *testing.T) {
 			}
 		})
 	}
-	w := newWorld(2)
+	w := newSubscription(2)
 	w.put(network+"publicIPAddresses/mine",
 		parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9"}}`))
 	s := service("web", tcp(80, 30080))
@@ -221,7 +221,7 @@ func TestTooManyTags(t *testing.T) {
 func TestTagsOfAForeignPublicIP(t *testing.T) {
 	const mine = `{"location":"westeurope","sku":{"name":"Standard"},"tags":{"Env":"prod","team":"kaz"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9"}}`
 	for asked, reported := range map[string]int{"env=prod": 0, "env=prod,team=kaz": 0, "env=test": 1, "env=prod,more=1": 1} {
-		w := newWorld(2)
+		w := newSubscription(2)
 		w.put(network+"publicIPAddresses/mine", parse(mine))
 		s := service("web", tcp(80, 30080))
 		s.Annotations = map[string]string{key.PublicIPTags.Name: asked, key.PublicIPName.Name: "mine"}
@@ -237,7 +237,7 @@ func TestTagsOfAForeignPublicIP(t *testing.T) {
 func TestIPTagsThatCannotBeHad(t *testing.T) {
 	const mine = `{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9","ipTags":[{"ipTagType":"RoutingPreference","tag":"Internet"}]}}`
 	for asked, reported := range map[string]bool{"RoutingPreference=Internet": false, "FirstPartyUsage=/Sql": true} {
-		w := newWorld(2)
+		w := newSubscription(2)
 		w.put(network+"publicIPAddresses/mine", parse(mine))
 		s := service("web", tcp(80, 30080))
 		s.Annotations = map[string]string{key.IPTags.Name: asked, key.PublicIPName.Name: "mine"}
@@ -313,7 +313,7 @@ func TestAFurtherAddressOfAnotherServiceIsReported(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			web := service("web", tcp(80, 30080))
 			web.Annotations = c.web
 			in := loadbalancer.Input{Config: config(), Services: []loadbalancer.Service{{Service: web}}}
@@ -355,7 +355,7 @@ func TestAFurtherAddressOfAnotherServiceIsReported(t *testing.T) {
 
 func toldUnheeded(t *testing.T, s *v1.Service) []plan.Problem {
 	t.Helper()
-	w := newWorld(2)
+	w := newSubscription(2)
 	_, found, err := loadbalancer.Desired(loadbalancer.Input{Config: config(), Nodes: machines(2),
 		Services: []loadbalancer.Service{{Service: s}}, Have: w.snapshot()})
 	if err != nil {

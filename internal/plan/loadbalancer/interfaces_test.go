@@ -18,7 +18,7 @@ import (
 
 // addAlone makes a machine alone with these network interfaces, the first of which is the primary
 // one, each "group/name", and returns its Node.
-func (w *world) addAlone(name, address string, interfaces ...string) *v1.Node {
+func (w *subscription) addAlone(name, address string, interfaces ...string) *v1.Node {
 	vm := compute + "virtualMachines/" + name
 	var refs []string
 	for i, nic := range interfaces {
@@ -37,7 +37,7 @@ func (w *world) addAlone(name, address string, interfaces ...string) *v1.Node {
 }
 
 // interfacesInPools are the network interfaces that are in a pool, as "group/name".
-func (w *world) interfacesInPools() map[string]bool {
+func (w *subscription) interfacesInPools() map[string]bool {
 	in := map[string]bool{}
 	for k := range w.docs {
 		if id := azure.ID(k); id.Is("Microsoft.Network/networkInterfaces") && strings.Contains(w.lower(k), "/backendaddresspools/") {
@@ -50,7 +50,7 @@ func (w *world) interfacesInPools() map[string]bool {
 // TestThePrimaryInterfaceIsInAnotherGroup checks that the primary network interface of a machine joins the pool, wherever
 // it is, and no other interface does.
 func TestThePrimaryInterfaceIsInAnotherGroup(t *testing.T) {
-	w := newWorld(0)
+	w := newSubscription(0)
 	in := loadbalancer.Input{Config: config(), Complete: true, Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
 	in.Nodes = []*v1.Node{w.addAlone("m0", "10.0.7.1", "far/first", "rg/second"), w.addAlone("m1", "10.0.7.2", "rg/first", "far/second")}
 	if _, err := w.commit(in); err != nil {
@@ -64,7 +64,7 @@ func TestThePrimaryInterfaceIsInAnotherGroup(t *testing.T) {
 // TestThePrimaryInterfaceMayNotBeRead checks that no other interface joins the pool instead of a machine's primary
 // network interface that may not be read.
 func TestThePrimaryInterfaceMayNotBeRead(t *testing.T) {
-	w := newWorld(0)
+	w := newSubscription(0)
 	in := loadbalancer.Input{Config: config(), Complete: true, Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
 	in.Nodes = []*v1.Node{w.addAlone("m0", "10.0.7.1", "far/first", "rg/second"), w.addAlone("m1", "10.0.7.2", "rg/first", "far/second")}
 	var reported []plan.Problem
@@ -95,7 +95,7 @@ func farCard(name string) azure.ID {
 // TestAnInterfaceThatMayNotBeReadAnyMore checks that a member stays in the pool when its network interface may not be
 // read any more. It gets packets as before, and other members may leave.
 func TestAnInterfaceThatMayNotBeReadAnyMore(t *testing.T) {
-	w := newWorld(0)
+	w := newSubscription(0)
 	web := service("web", tcp(80, 30080))
 	web.Annotations = map[string]string{key.DisableFloatingIP.Name: "true"}
 	in := loadbalancer.Input{Config: config(), Complete: true, Services: []loadbalancer.Service{{Service: web}}}

@@ -25,10 +25,10 @@ func labels(name, label string, port int32) *v1.Service {
 	return s
 }
 
-// namedWorld has a foreign public IP, where Services were served one after another.
-func namedWorld(t *testing.T, label string, served ...*v1.Service) *world {
+// namedSubscription has a foreign public IP, where Services were served one after another.
+func namedSubscription(t *testing.T, label string, served ...*v1.Service) *subscription {
 	t.Helper()
-	w := newWorld(2)
+	w := newSubscription(2)
 	w.put(mineID,
 		parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.7.7.7"}}`))
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
@@ -43,13 +43,13 @@ func namedWorld(t *testing.T, label string, served ...*v1.Service) *world {
 }
 
 // label sets the DNS label of the public IP by hand, "-" for the label that it has already.
-func (w *world) label(label string) {
+func (w *subscription) label(label string) {
 	if label != "-" {
 		sub(sub(w.docs[azure.ID(mineID).Key()], "properties"), "dnsSettings")["domainNameLabel"] = label
 	}
 }
 
-func (w *world) labelNow() string {
+func (w *subscription) labelNow() string {
 	label, _ := sub(sub(w.docs[azure.ID(mineID).Key()], "properties"), "dnsSettings")["domainNameLabel"].(string)
 	return label
 }
@@ -116,7 +116,7 @@ func TestOneLabelAtAForeignPublicIP(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := namedWorld(t, c.label, c.served...)
+			w := namedSubscription(t, c.label, c.served...)
 			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Others: c.others, Complete: true}
 			for _, s := range c.gone {
 				in.Services = append(in.Services, loadbalancer.Service{Service: s, Gone: true})
@@ -160,7 +160,7 @@ func TestOneLabelAtAForeignPublicIP(t *testing.T) {
 // label.
 func TestOwnerOfALabel(t *testing.T) {
 	a, b := labels("a", "-", 80), labels("b", "web", 81)
-	w := namedWorld(t, "-", a)
+	w := namedSubscription(t, "-", a)
 	rounds, err := w.commit(loadbalancer.Input{Config: config(), Nodes: machines(2),
 		Services: []loadbalancer.Service{{Service: a}, {Service: b}}})
 	if err != nil {
@@ -185,7 +185,7 @@ func TestLabelFollowsItsServiceToASharedAddress(t *testing.T) {
 	b.Annotations = map[string]string{label: "web"}
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
 		Services: []loadbalancer.Service{{Service: a}, {Service: b}}}
-	w := newWorld(2)
+	w := newSubscription(2)
 	if _, err := w.commit(in); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // left is what there is of Services that are not among all, as "key uid".
-func left(t *testing.T, w *world, all ...*v1.Service) []string {
+func left(t *testing.T, w *subscription, all ...*v1.Service) []string {
 	t.Helper()
 	services, err := leftover.Find(config(), w.snapshot(), all)
 	if err != nil {
@@ -36,11 +36,11 @@ func TestLeftovers(t *testing.T) {
 	guest.Annotations = map[string]string{"service.beta.kubernetes.io/azure-pip-name": "kubernetes-" + base(web)}
 	successor := web.DeepCopy()
 	successor.UID = "99999999-1111-2222-3333-444455556666"
-	other := func(w *world) {
+	other := func(w *subscription) {
 		ip := w.docs[strings.ToLower(network+"publicIPAddresses/kubernetes-"+base(web))]
 		ip["tags"].(object)["k8s-azure-cluster-name"] = "another"
 	}
-	nobodys := func(w *world) {
+	nobodys := func(w *subscription) {
 		delete(w.docs, azure.ID(lbID).Key())
 		ip := w.docs[strings.ToLower(network+"publicIPAddresses/kubernetes-"+base(web))]
 		delete(ip["tags"].(object), "k8s-azure-cluster-name")
@@ -48,7 +48,7 @@ func TestLeftovers(t *testing.T) {
 	uid := func(s *v1.Service) string { return strings.TrimPrefix(base(s), "a") }
 	for name, c := range map[string]struct {
 		has, there []*v1.Service
-		change     func(*world)
+		change     func(*subscription)
 		want       []string
 	}{
 		"all are there": {has: []*v1.Service{web, inner}, there: []*v1.Service{web, inner},
@@ -66,7 +66,7 @@ func TestLeftovers(t *testing.T) {
 			"(deleted)/" + base(guest) + " " + uid(guest), "default/guest "}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
 			for _, s := range c.has {
 				in.Services = append(in.Services, loadbalancer.Service{Service: s})
@@ -90,7 +90,7 @@ func TestLeftovers(t *testing.T) {
 func TestLeftoversAreTakenAway(t *testing.T) {
 	web, inner, stays := service("web", tcp(80, 30080)), service("inner", tcp(80, 30081)), service("stays", udp(53, 30053))
 	inner.Annotations = map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}
-	w := newWorld(2)
+	w := newSubscription(2)
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: stays}}}
 	if _, err := w.commit(in); err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestWhatServesOtherServicesIsNoLeftover(t *testing.T) {
 			first, second := service("first", tcp(80, 30080)), service("second", tcp(81, 30081))
 			first.Annotations = c.first
 			c.second(second, first)
-			w := newWorld(2)
+			w := newSubscription(2)
 			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
 			for _, services := range [][]loadbalancer.Service{{{Service: first}}, {{Service: first}, {Service: second}},
 				{{Service: first, Gone: true}, {Service: second}}} {
@@ -193,7 +193,7 @@ func TestANewServiceWithLeftoversLeavesAGuestInTheTag(t *testing.T) {
 	for _, guest := range []*v1.Service{b, c} {
 		guest.Annotations = map[string]string{"service.beta.kubernetes.io/azure-pip-name": ip}
 	}
-	w := newWorld(2)
+	w := newSubscription(2)
 	tag := func() any {
 		return w.docs[strings.ToLower(network+"publicIPAddresses/"+ip)]["tags"].(object)["k8s-azure-service"]
 	}
@@ -238,7 +238,7 @@ func TestALeftoverWithoutUIDTakesNothingOfOtherServices(t *testing.T) {
 	for _, name := range []string{"a", "a-mine"} {
 		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
 		web := service("web", tcp(80, 30080))
-		w := linkedWorld(t, in, web)
+		w := linkedSubscription(t, in, web)
 		ip := azure.ID(network + "publicIPAddresses/mine")
 		w.put(ip, parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","ipAddress":"1.2.3.4"}}`))
 		lb := w.docs[azure.ID(lbID).Key()]
@@ -263,7 +263,7 @@ func TestALeftoverWithoutUIDTakesNothingOfOtherServices(t *testing.T) {
 // the same name.
 func TestLeftoversThatServicesAskFor(t *testing.T) {
 	first, second := service("first", tcp(80, 30080)), service("second", tcp(81, 30081))
-	w := newWorld(2)
+	w := newSubscription(2)
 	if _, err := w.commit(loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
 		Services: []loadbalancer.Service{{Service: first}}}); err != nil {
 		t.Fatal(err)
@@ -280,7 +280,7 @@ func TestLeftoversThatServicesAskFor(t *testing.T) {
 }
 
 // ids are the resources and security rules that there are.
-func ids(w *world) []string {
+func ids(w *subscription) []string {
 	var all []string
 	for key, doc := range w.docs {
 		all = append(all, key)
@@ -310,7 +310,7 @@ func TestAFrontendThatItsOwnerHasLeftGoesWithItsLastGuest(t *testing.T) {
 		"the guest goes to an address of its own": {after: inner, now: with(nil, key.PublicIPName.Name, "mine"), there: lbID},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			w.put(network+"publicIPAddresses/mine",
 				parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9"}}`))
 			owner, guest, neighbour := service("owner", tcp(80, 30080)), service("guest", tcp(81, 30081)),

@@ -15,10 +15,10 @@ import (
 	"kaz/internal/plan/loadbalancer/leftover"
 )
 
-// linkedWorld is Azure after Services have come.
-func linkedWorld(t *testing.T, in loadbalancer.Input, services ...*v1.Service) *world {
+// linkedSubscription is Azure after Services have come.
+func linkedSubscription(t *testing.T, in loadbalancer.Input, services ...*v1.Service) *subscription {
 	t.Helper()
-	w := newWorld(2)
+	w := newSubscription(2)
 	for _, s := range services {
 		in.Services = append(in.Services, loadbalancer.Service{Service: s})
 	}
@@ -47,7 +47,7 @@ func TestAnotherClustersPrivateLinkOfTheSameName(t *testing.T) {
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
 	there := in
 	there.Config.ClusterName, there.Config.LoadBalancerName = "other", "other"
-	w := linkedWorld(t, there, asksForLink("web", 80, key.LinkName.Name, "mine"))
+	w := linkedSubscription(t, there, asksForLink("web", 80, key.LinkName.Name, "mine"))
 	before := w.clone()
 	web := asksForLink("web", 80, key.LinkName.Name, "mine")
 	web.UID = "ffffffff-1111-2222-3333-444455556666"
@@ -73,7 +73,7 @@ func TestAPrivateLinkThatAGuestLeft(t *testing.T) {
 	api.Annotations = map[string]string{key.Internal.Name: "true", key.IPv4.Name: "10.0.9.9"}
 	web := asksForLink("web", 80, key.IPv4.Name, "10.0.9.9")
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
-	w := newWorld(2)
+	w := newSubscription(2)
 	for _, s := range []*v1.Service{api, web} {
 		in.Services = []loadbalancer.Service{{Service: s}}
 		if _, err := w.commit(in); err != nil {
@@ -118,7 +118,7 @@ func TestAGuestsPrivateLinkIsLookedFor(t *testing.T) {
 	web.Annotations = map[string]string{key.Internal.Name: "true", key.IPv4.Name: "10.0.9.9"}
 	api := asksForLink("api", 81, key.IPv4.Name, "10.0.9.9")
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
-	w := newWorld(2)
+	w := newSubscription(2)
 	for _, s := range []*v1.Service{web, api} {
 		in.Services = []loadbalancer.Service{{Service: s}}
 		if _, err := w.commit(in); err != nil {
@@ -140,7 +140,7 @@ func TestAGuestsPrivateLinkIsLookedFor(t *testing.T) {
 func TestAPrivateLinkIsLeftToARefusedService(t *testing.T) {
 	web, api := asksForLink("web", 80, key.IPv4.Name, "10.0.9.9"), asksForLink("api", 81, key.IPv4.Name, "10.0.9.9")
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
-	w := linkedWorld(t, in, web)
+	w := linkedSubscription(t, in, web)
 	in.Services, in.Others = []loadbalancer.Service{{Service: api}}, []*v1.Service{web}
 	if _, err := w.commit(in); err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestTheLastPrivateLinkMayMove(t *testing.T) {
 	for i := range 8 {
 		all = append(all, asksForLink(fmt.Sprint("s", i), 80+int32(i)))
 	}
-	w := linkedWorld(t, in, all...)
+	w := linkedSubscription(t, in, all...)
 	if n := len(w.links()); n != 8 {
 		t.Fatal(n)
 	}
@@ -195,7 +195,7 @@ func TestNoPrivateLinkBeforePoolsOfAddresses(t *testing.T) {
 	in.Config.PoolByIP = true
 	web, api := asksForLink("web", 80), asksForLink("api", 81)
 	delete(api.Annotations, key.LinkCreate.Name)
-	w := newWorld(2)
+	w := newSubscription(2)
 	in.Services = []loadbalancer.Service{{Service: web}, {Service: api}}
 	rounds, err := w.commit(in)
 	if err != nil {
@@ -218,7 +218,7 @@ func TestNoPrivateLinkBeforePoolsOfAddresses(t *testing.T) {
 func TestPoolsBehindPrivateLinksStayPoolsOfInterfaces(t *testing.T) {
 	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true}
 	web, api := asksForLink("web", 80), service("api", tcp(81, 30081))
-	w := linkedWorld(t, in, web, api)
+	w := linkedSubscription(t, in, web, api)
 	in.Config.PoolByIP = true
 	pool := azure.ID(innerID).Child("backendAddressPools", "kubernetes")
 	interfaces := func() int { return strings.Count(w.everyone(), `"`+pool.Key()+`"`) }
@@ -257,7 +257,7 @@ func TestPoolsBehindPrivateLinksStayPoolsOfInterfaces(t *testing.T) {
 func TestPoolsBehindForeignPrivateLinksStayPoolsOfInterfaces(t *testing.T) {
 	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true}
 	web, api := asksForLink("web", 80, key.LinkGroup.Name, "far"), service("api", tcp(81, 30081))
-	w := linkedWorld(t, in, web, api)
+	w := linkedSubscription(t, in, web, api)
 	in.Config.PoolByIP = true
 	inner := w.lower(azure.ID(innerID).Key())
 	in.Services, in.Others = []loadbalancer.Service{{Service: api}}, []*v1.Service{web}
@@ -282,7 +282,7 @@ func TestNoPoolsOfAddressesBehindPrivateLinksWithSeveral(t *testing.T) {
 		in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true}
 		web, api := asksForLink("web", 80), service("api", tcp(81, 30081))
 		api.Annotations = map[string]string{key.Internal.Name: "true"}
-		w := linkedWorld(t, in, web, api)
+		w := linkedSubscription(t, in, web, api)
 		in.Config.PoolByIP = true
 		in.Config.Balancers = []loadbalancer.Balancer{{Name: "kubernetes", AllowPlacement: true, PrimaryVMSet: "np"},
 			{Name: "lb2", AllowPlacement: true, PrimaryVMSet: "np2"}}
@@ -303,7 +303,7 @@ func TestNoPoolsOfAddressesBehindPrivateLinksWithSeveral(t *testing.T) {
 }
 
 // everyone is the text of all machines and scale sets.
-func (w *world) everyone() string {
+func (w *subscription) everyone() string {
 	var all strings.Builder
 	for _, id := range slices.Sorted(maps.Keys(w.docs)) {
 		if strings.Contains(id, "/virtualmachine") {
@@ -336,7 +336,7 @@ func TestOneFrontendHasOnePrivateLink(t *testing.T) {
 		a, b := asksForLink("a", 80, slices.Concat(address, turn.first)...), asksForLink("b", 81, slices.Concat(address, turn.second)...)
 		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
 			Services: []loadbalancer.Service{{Service: a}, {Service: b}}}
-		w := newWorld(2)
+		w := newSubscription(2)
 		for range 2 {
 			rounds, err := w.commit(in)
 			if err != nil {
@@ -361,7 +361,7 @@ func TestAPrivateLinkIsAsItsOwnerSays(t *testing.T) {
 	address := []string{key.IPv4.Name, "10.0.9.9"}
 	guest, owner := asksForLink("a", 81, address...), asksForLink("b", 80, append(address, key.LinkFQDNs.Name, "b.example")...)
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
-	w := newWorld(2)
+	w := newSubscription(2)
 	for _, s := range []*v1.Service{owner, guest} {
 		in.Services = append(in.Services, loadbalancer.Service{Service: s})
 		if _, err := w.commit(in); err != nil {

@@ -26,7 +26,7 @@ func asksForLink(name string, port int32, pairs ...string) *v1.Service {
 }
 
 // links are the private link services by name, with their owners.
-func (w *world) links() map[string]string {
+func (w *subscription) links() map[string]string {
 	owners := map[string]string{}
 	for key, o := range w.docs {
 		if id := azure.ID(key); id.Is(privateLinks) {
@@ -40,7 +40,7 @@ func (w *world) links() map[string]string {
 // Service asks for a private link service. An existing one stays, the Service gets one that another Service leaves, and
 // none is created.
 func TestAPrivateLinkThatMayBeAskedFor(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	web, api := asksForLink("web", 80, key.IPv4.Name, "10.0.9.9"),
 		asksForLink("api", 81, key.IPv4.Name, "10.0.9.9", key.LinkCreate.Name, "ture")
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true}
@@ -72,7 +72,7 @@ func TestAPrivateLinkThatMayBeAskedFor(t *testing.T) {
 // service is. The Service records it before one is made, for one of another implementation, and for
 // one that it is given, as long as it exists. So it is found, whatever the Service asks for.
 func TestServicesTellWhereTheirPrivateLinksAre(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	far := key.Note{Of: key.PrivateLinks, Group: "far"}
 	web, api := asksForLink("web", 80, key.IPv4.Name, "10.0.9.9", key.LinkGroup.Name, "far"),
 		asksForLink("api", 81, key.IPv4.Name, "10.0.9.9")

@@ -25,7 +25,7 @@ const (
 // moving is a story of the Service web, which shares its address with guest, and of a neighbour,
 // with two load balancers.
 type moving struct {
-	*world
+	*subscription
 	t                *testing.T
 	in               loadbalancer.Input
 	web, guest, near *v1.Service
@@ -34,7 +34,7 @@ type moving struct {
 
 // newMoving has all three served by the first load balancer; without it guest does not come.
 func newMoving(t *testing.T, internal, shared bool) *moving {
-	m := &moving{world: newWorld(2), t: t, internal: internal}
+	m := &moving{subscription: newSubscription(2), t: t, internal: internal}
 	m.in = loadbalancer.Input{Config: config(), Nodes: addressed(machines(3))}
 	m.in.Nodes[2].Spec.ProviderID = strings.Replace(m.in.Nodes[2].Spec.ProviderID, "/np/", "/np2/", 1)
 	m.in.Config.PoolByIP = true

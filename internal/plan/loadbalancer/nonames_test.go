@@ -30,7 +30,7 @@ func TestWhatIsNoNameIsItsServicesAlone(t *testing.T) {
 		key.LinkName.Name:       {internal: "true", link: "true"},
 	} {
 		for _, value := range noNames {
-			w := newWorld(2)
+			w := newSubscription(2)
 			web, api := service("web", tcp(80, 30080)), service("api", tcp(81, 30081))
 			web.Annotations = map[string]string{name: value}
 			maps.Copy(web.Annotations, besides)
@@ -72,7 +72,7 @@ func TestNotesThatAreNoNamesAreLeftOut(t *testing.T) {
 
 func noteThatIsNoName(t *testing.T, note key.Note) {
 	t.Helper()
-	value, w := note.Group, newWorld(2)
+	value, w := note.Group, newSubscription(2)
 	web := service("web", tcp(80, 30080))
 	web.Status.Conditions = []metav1.Condition{note.Condition()}
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2),
@@ -99,7 +99,7 @@ func noteThatIsNoName(t *testing.T, note key.Note) {
 }
 
 // onlyWellFormed checks that only ids are asked for that are some.
-func onlyWellFormed(t *testing.T, w *world, in loadbalancer.Input) {
+func onlyWellFormed(t *testing.T, w *subscription, in loadbalancer.Input) {
 	t.Helper()
 	for _, have := range []plan.Snapshot{plan.NewSnapshot(), w.snapshot()} {
 		in.Have = have

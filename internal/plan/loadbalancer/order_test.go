@@ -44,7 +44,7 @@ func genFriends(t *rapid.T, conf loadbalancer.Config) loadbalancer.Input {
 		}
 	}
 	in.Complete = true
-	w := newWorld(3)
+	w := newSubscription(3)
 	w.trusting = true // TestNeedsAreEnough
 	addOwn(w)
 	rounds, err := w.commit(in)
@@ -68,7 +68,7 @@ func genFriends(t *rapid.T, conf loadbalancer.Config) loadbalancer.Input {
 // arrive serves Services in their order, in batches, and then all, as the controller does with
 // deferred Services. It returns the state of Azure.
 func arrive(t *rapid.T, in loadbalancer.Input, some int) map[string]any {
-	w := newWorld(3)
+	w := newSubscription(3)
 	w.trusting = true // TestNeedsAreEnough
 	addOwn(w)
 	c := cluster{}
@@ -87,7 +87,7 @@ func arrive(t *rapid.T, in loadbalancer.Input, some int) map[string]any {
 }
 
 // unordered is all of Azure without what the order of arrival decides.
-func unordered(w *world, several bool) map[string]any {
+func unordered(w *subscription, several bool) map[string]any {
 	docs := state(w)
 	n := namesIn(docs)
 	out := map[string]any{}

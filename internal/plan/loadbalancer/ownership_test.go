@@ -20,7 +20,7 @@ import (
 func TestUnusedOpeningsAtNodesAreRemoved(t *testing.T) {
 	for name, complete := range map[string]bool{"all are known": true, "some are known": false} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			near, web := service("near", tcp(80, 30080)), service("web", tcp(81, 30081))
 			near.Annotations = map[string]string{key.DisableFloatingIP.Name: "true"}
 			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
@@ -50,7 +50,7 @@ func TestUnusedOpeningsAtNodesAreRemoved(t *testing.T) {
 // TestAGroupOverItsLimitServesOn checks a security group with more than Azure's default limit, which may have been
 // raised. Its Services are served on, and a Service that would add rules is refused.
 func TestAGroupOverItsLimitServesOn(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	web, late := service("web", tcp(80, 30080)), service("late", tcp(80, 31080))
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
 	if _, err := w.commit(in); err != nil {
@@ -74,7 +74,7 @@ func TestAGroupOverItsLimitServesOn(t *testing.T) {
 // TestTheAddressOfAForeignFrontendStays checks that the address of a foreign frontend stays a
 // destination of a rule where it was put by hand.
 func TestTheAddressOfAForeignFrontendStays(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	web, near := service("web", tcp(80, 30080)), service("near", tcp(81, 30081))
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
 	if _, err := w.commit(in); err != nil {
@@ -92,7 +92,7 @@ func TestTheAddressOfAForeignFrontendStays(t *testing.T) {
 }
 
 // alsoTo adds destinations to the first managed rule.
-func alsoTo(w *world, addresses ...string) {
+func alsoTo(w *subscription, addresses ...string) {
 	group := w.docs[azure.ID(nsgID).Key()]
 	for _, r := range children(sub(group, "properties"), "securityRules") {
 		if !strings.HasPrefix(nameOf(r), "k8s-azure-lb_") {
@@ -113,7 +113,7 @@ func alsoTo(w *world, addresses ...string) {
 // TestAnOlderControllersRuleIsItsServicesAlone checks that a rule that an older controller wrote for
 // one Service goes with a commit of that Service, not of another one.
 func TestAnOlderControllersRuleIsItsServicesAlone(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	own, web := service("own", tcp(80, 30080)), service("web", tcp(81, 30081))
 	group := w.docs[azure.ID(nsgID).Key()]
 	name := base(own) + "-TCP-80-Internet"
@@ -141,7 +141,7 @@ func TestAnOlderControllersRuleIsItsServicesAlone(t *testing.T) {
 func TestAGuestLeavesALabelledPublicIP(t *testing.T) {
 	for name, annotations := range map[string][]string{"with a rule": nil, "without a rule": {key.NoRule.For(81), "true"}} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			own, guest := service("own", tcp(80, 30080)), service("guest", tcp(81, 30081))
 			own.Annotations = map[string]string{key.DNSLabel.Name: "shop"}
 			guest.Annotations = with(map[string]string{key.PublicIPName.Name: "kubernetes-" + base(own)}, annotations...)
@@ -175,7 +175,7 @@ func TestAGuestLeavesALabelledPublicIP(t *testing.T) {
 // TestAnOutboundRuleKeepsAllItsFrontends checks that a foreign outbound rule keeps each of the
 // frontends that it names.
 func TestAnOutboundRuleKeepsAllItsFrontends(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	own, web := service("own", tcp(80, 30080)), service("web", tcp(81, 30081))
 	own.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
 	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
@@ -206,7 +206,7 @@ func TestAnOutboundRuleKeepsAllItsFrontends(t *testing.T) {
 // TestAForeignFrontendOutlivesItsGuest checks that a foreign frontend stays when the last Service
 // leaves that shared it.
 func TestAForeignFrontendOutlivesItsGuest(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	web, guest := service("web", tcp(80, 30080)), service("guest", tcp(81, 30081))
 	guest.Annotations = map[string]string{key.PublicIPName.Name: "theirs"}
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
@@ -239,7 +239,7 @@ func TestAForeignFrontendOutlivesItsGuest(t *testing.T) {
 // first to the last.
 func TestPortsTakenByForeignRules(t *testing.T) {
 	for port, refused := range map[int32]bool{999: false, 1000: true, 1010: true, 1011: false} {
-		w := newWorld(2)
+		w := newSubscription(2)
 		web := service("web", tcp(80, 30080))
 		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
 		if _, err := w.commit(in); err != nil {
@@ -266,7 +266,7 @@ func TestPortsTakenByForeignRules(t *testing.T) {
 // foreign, whatever its name is.
 func TestARuleBeforeTheManagedOnesIsForeign(t *testing.T) {
 	for priority, stays := range map[int]bool{499: true, 500: false} {
-		w := newWorld(2)
+		w := newSubscription(2)
 		group := w.docs[azure.ID(nsgID).Key()]
 		sub(group, "properties")["securityRules"] = append(sub(group, "properties")["securityRules"].([]any),
 			parse(fmt.Sprintf(`{"name":"k8s-azure-lb_mine","properties":{"priority":%d,
@@ -288,7 +288,7 @@ func TestARuleBeforeTheManagedOnesIsForeign(t *testing.T) {
 // TestAllPortsStayOpenAtNodes checks that openings of a Service for all ports at the nodes stay when another Service
 // leaves the nodes.
 func TestAllPortsStayOpenAtNodes(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	all, goes := service("all", tcp(80, 30080)), service("goes", tcp(80, 31080))
 	all.Annotations = map[string]string{key.Internal.Name: "true", key.HAPorts.Name: "true", key.DisableFloatingIP.Name: "true",
 		key.AllowedIPRanges.Name: "10.9.0.0/16"}
@@ -312,7 +312,7 @@ func TestAllPortsStayOpenAtNodes(t *testing.T) {
 // TestAnAddressOfAnotherGroupIsNotTaken checks that an address that a Service names is looked for in its own resource
 // group only. A public IP in another group may be reserved for something else.
 func TestAnAddressOfAnotherGroupIsNotTaken(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	w.put(otherGroup+"publicIPAddresses/theirs", parse(ownIP(otherGroup+"publicIPAddresses/theirs", "20.99.0.1")))
 	far, web := service("far", tcp(80, 30080)), service("web", tcp(81, 30081))
 	far.Annotations = map[string]string{key.PublicIPGroup.Name: "other"}
@@ -332,7 +332,7 @@ func TestAnAddressOfAnotherGroupIsNotTaken(t *testing.T) {
 // TestADenialWaitsForItsAddress checks a security group that denies all other traffic at an address. It is written when
 // the address is known, though no source is allowed there.
 func TestADenialWaitsForItsAddress(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	web := service("web", tcp(80, 30080))
 	web.Annotations = map[string]string{key.Internal.Name: "true", key.AllowedIPRanges.Name: "10.0.0.1/8"} // no range
 	in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true, Services: []loadbalancer.Service{{Service: web}}}
@@ -351,7 +351,7 @@ func TestADenialWaitsForItsAddress(t *testing.T) {
 func TestAMachineThatGoesIsNotWritten(t *testing.T) {
 	for _, set := range []string{"np", ""} {
 		for state, written := range map[string]bool{"Succeeded": true, "Deleting": false} {
-			w := newWorld(0)
+			w := newSubscription(0)
 			one, goes := machine{set: set}, machine{set: set, n: 1}
 			in := loadbalancer.Input{Config: config(), Complete: true,
 				Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
@@ -382,7 +382,7 @@ func TestAMachineThatGoesIsNotWritten(t *testing.T) {
 // TestARuleNamesItsPoolAlike checks a rule in which Azure repeats the pool. Both fields must name the same pool, also
 // when the rule changes to another pool.
 func TestARuleNamesItsPoolAlike(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	web := service("web", tcp(80, 30080))
 	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,
 		Services: []loadbalancer.Service{{Service: web}}, Endpoints: map[string][]string{"default/web": {"np000000"}}}

@@ -53,7 +53,7 @@ func TestAddressesOfNodesAreReassigned(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)),
 				Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
 			in.Config.PoolByIP = true
@@ -89,7 +89,7 @@ func TestAddressesOfNodesAreReassigned(t *testing.T) {
 // addresses and again pools of interfaces, while packets arrive at the nodes' own addresses. Members
 // that stay or join keep their allow rule, which stays where it is.
 func TestNodePortsStayOpenWhileMembersChangeTheirKind(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	web := service("web", tcp(80, 30080))
 	web.Annotations = map[string]string{key.DisableFloatingIP.Name: "true"}
 	in := loadbalancer.Input{Config: config(), Nodes: addressed(machines(2)), Complete: true,

@@ -62,7 +62,7 @@ func (m machine) node() *v1.Node {
 const twoFamilies = `[{"name":"ipconfig","properties":{"primary":true,"privateIPAddressVersion":"IPv4"}},{"name":"ipconfig6","properties":{"privateIPAddressVersion":"IPv6"}}]`
 
 // furnish puts a machine into Azure, in no pool.
-func (m machine) furnish(w *world) {
+func (m machine) furnish(w *subscription) {
 	if m.gone {
 		return
 	}

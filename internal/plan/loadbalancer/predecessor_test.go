@@ -25,7 +25,7 @@ type predecessor struct {
 	machines  []machine
 	endpoints map[string][]string
 	at        map[string]string // which of several load balancers, by the Service's name
-	azure     *world
+	azure     *subscription
 	writes    []string
 }
 

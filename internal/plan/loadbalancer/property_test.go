@@ -136,8 +136,8 @@ func addressOf(n *v1.Node, six bool) string {
 	return n.Status.Addresses[i].Address
 }
 
-// addOwn puts public IPs into the world that Services may name.
-func addOwn(w *world) {
+// addOwn puts public IPs into the subscription that Services may name.
+func addOwn(w *subscription) {
 	for _, name := range []string{"n", "apps"} { // what private links need of them stays
 		id := azure.ID(vnetID).Child("subnets", name)
 		sub(w.docs[id.Key()], "properties")["privateLinkServiceNetworkPolicies"] = "Disabled"
@@ -149,8 +149,8 @@ func addOwn(w *world) {
 		parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.200.0.1"}}`))
 }
 
-// addForeign puts into the world what others may have in the shared documents.
-func addForeign(t *rapid.T, w *world) {
+// addForeign puts into the subscription what others may have in the shared documents.
+func addForeign(t *rapid.T, w *subscription) {
 	const theirs = network + "publicIPAddresses/theirs"
 	w.put(theirs,
 		parse(`{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"9.9.9.9"}}`))
@@ -182,7 +182,7 @@ func addForeign(t *rapid.T, w *world) {
 }
 
 // foreign is what only its owner may change, as text.
-func foreign(w *world) map[string]string {
+func foreign(w *subscription) map[string]string {
 	w.settle()
 	out := map[string]string{}
 	for _, id := range []string{lbID, nsgID, network + "publicIPAddresses/theirs"} {
@@ -220,7 +220,7 @@ func ours(name string) bool {
 
 // state is all of Azure without etags and without empty lists, which mean the same
 // as no list.
-func state(w *world) map[string]any {
+func state(w *subscription) map[string]any {
 	w.settle()
 	out := map[string]any{}
 	for k, o := range w.docs {
@@ -254,7 +254,7 @@ func withoutEmpty(x any) any {
 // it was before the first.
 func TestCommits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(3)
+		w := newSubscription(3)
 		w.trusting = true // TestNeedsAreEnough
 		addOwn(w)
 		shared := rapid.Bool().Draw(t, "shared with others")
@@ -322,7 +322,7 @@ func (c cluster) know(in loadbalancer.Input) loadbalancer.Input {
 }
 
 // tell writes the status of a commit's Services.
-func (c cluster) tell(t *rapid.T, w *world, in loadbalancer.Input) {
+func (c cluster) tell(t *rapid.T, w *subscription, in loadbalancer.Input) {
 	in.Have = w.snapshot()
 	status, err := loadbalancer.Status(in)
 	if err != nil {
@@ -351,7 +351,7 @@ func dropPool(state map[string]any) {
 
 // interrupt begins a commit of which some steps fail, and with them those that wait
 // for them.
-func interrupt(t *rapid.T, w *world, in loadbalancer.Input) {
+func interrupt(t *rapid.T, w *subscription, in loadbalancer.Input) {
 	in.Have = w.snapshot()
 	g, _, err := loadbalancer.Desired(in)
 	if err != nil {
@@ -373,7 +373,7 @@ func interrupt(t *rapid.T, w *world, in loadbalancer.Input) {
 	}
 }
 
-func settle(t *rapid.T, w *world, in loadbalancer.Input) {
+func settle(t *rapid.T, w *subscription, in loadbalancer.Input) {
 	before := state(w)
 	rounds, err := w.commit(in)
 	if err != nil {
@@ -496,7 +496,7 @@ func inPlace(t *rapid.T, in loadbalancer.Input) map[string]bool {
 
 // checkServed checks that each live Service without a problem has an address in each of its families. For each port it
 // has a security rule that allows the sources that it wants. Deleted Services have nothing.
-func checkServed(t *rapid.T, w *world, in loadbalancer.Input) {
+func checkServed(t *rapid.T, w *subscription, in loadbalancer.Input) {
 	in.Have = w.snapshot()
 	status, err := loadbalancer.Status(in)
 	if err != nil {
@@ -524,7 +524,7 @@ func checkServed(t *rapid.T, w *world, in loadbalancer.Input) {
 	}
 }
 
-func checkAddresses(t *rapid.T, w *world, in loadbalancer.Input, s loadbalancer.Service, ingress []v1.LoadBalancerIngress) {
+func checkAddresses(t *rapid.T, w *subscription, in loadbalancer.Input, s loadbalancer.Service, ingress []v1.LoadBalancerIngress) {
 	want := max(len(s.Spec.IPFamilies), 1)
 	if s.Annotations["service.beta.kubernetes.io/azure-additional-public-ips"] != "" {
 		want++
@@ -577,7 +577,7 @@ func arrivesAt(in loadbalancer.Input, s *v1.Service, address string) (all []stri
 
 // checkDenied checks that everything else is denied where a Service wants it, and nowhere else. A Service that was
 // refused when it came last keeps what it had, whatever that was. The map unsure holds such Services by name.
-func (c cluster) checkDenied(t *rapid.T, w *world, in loadbalancer.Input, unsure map[string]bool) {
+func (c cluster) checkDenied(t *rapid.T, w *subscription, in loadbalancer.Input, unsure map[string]bool) {
 	in.Have = w.snapshot()
 	_, found, err := loadbalancer.Desired(in)
 	if err != nil {
@@ -618,7 +618,7 @@ func (c cluster) checkDenied(t *rapid.T, w *world, in loadbalancer.Input, unsure
 	}
 }
 
-func admits(w *world, address string, protocol v1.Protocol, port int32) bool {
+func admits(w *subscription, address string, protocol v1.Protocol, port int32) bool {
 	for _, r := range children(sub(w.docs[azure.ID(nsgID).Key()], "properties"), "securityRules") {
 		p := sub(r, "properties")
 		to := fmt.Sprint(p["destinationAddressPrefix"], p["destinationAddressPrefixes"])
@@ -635,7 +635,7 @@ func admits(w *world, address string, protocol v1.Protocol, port int32) bool {
 // not change its input.
 func TestDesiredIsAFunctionOfItsInput(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(3)
+		w := newSubscription(3)
 		conf := genConfig(t)
 		settle(t, w, genCommit(t, conf))
 		in := genCommit(t, conf)
@@ -667,7 +667,7 @@ func TestDesiredIsAFunctionOfItsInput(t *testing.T) {
 // of that is the plan of all of Azure.
 func TestNeedsAreEnough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(3)
+		w := newSubscription(3)
 		addOwn(w)
 		c, conf := cluster{}, genConfig(t)
 		for range rapid.IntRange(1, 2).Draw(t, "commits") {

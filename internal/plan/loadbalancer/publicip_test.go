@@ -56,7 +56,7 @@ func TestASlipInIPTagsLosesNoAddress(t *testing.T) {
 		"the same ones, pinned": {had: internet, asks: internet, edit: pinByName},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			s := service("web", tcp(80, 30080))
 			s.Annotations = map[string]string{key.IPTags.Name: c.had}
 			in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: s}}}
@@ -127,7 +127,7 @@ func TestAPublicIPIsManagedWhenItsTagNamesAService(t *testing.T) {
 		`"k8s-azure-service":" default/web "`:            true,
 	} {
 		t.Run(text, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			w.put(id, parse(`{"location":"westeurope","sku":{"name":"Standard"},"tags":{`+text+
 				`},"properties":{"publicIPAllocationMethod":"Static","publicIPAddressVersion":"IPv4","ipAddress":"20.9.9.9"}}`))
 			s := service("web", tcp(80, 30080))
@@ -153,7 +153,7 @@ func TestAPublicIPIsManagedWhenItsTagNamesAService(t *testing.T) {
 // TestAddressesAreComparedAsAddresses checks that a foreign spelling of an IPv6 address stays, and is
 // the address that other Services ask for.
 func TestAddressesAreComparedAsAddresses(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	dual := func(name string, port int32) loadbalancer.Service {
 		s := service(name, tcp(port, 30000+port))
 		s.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}

@@ -22,11 +22,11 @@ var dualProfile = strings.Replace(profile, `"ipConfigurations":[`,
 
 // TestMembersOfPoolsAreReadFromLoadBalancers checks a decision from the load balancers' documents, with any members in
 // the pools. It is the same as if all instances were known. No instance needs to be read once all members are in their
-// places. world.commit checks that both are the same.
+// places. subscription.commit checks that both are the same.
 func TestMembersOfPoolsAreReadFromLoadBalancers(t *testing.T) {
 	const sets, each = 2, 2
 	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld(0)
+		w := newSubscription(0)
 		in := loadbalancer.Input{Config: config(), Complete: true}
 		for i := range sets {
 			set := azure.ID(fmt.Sprintf("%s%d", vmss, i))
@@ -98,7 +98,7 @@ func TestMembersOfPoolsAreReadFromLoadBalancers(t *testing.T) {
 // TestAPoolIsNotEmptiedForTheSakeOfWindows checks that nodes that cannot be in a pool do not count there. The last
 // members that can be in it stay, though they are excluded.
 func TestAPoolIsNotEmptiedForTheSakeOfWindows(t *testing.T) {
-	w := newWorld(0)
+	w := newSubscription(0)
 	in := loadbalancer.Input{Config: config(), Complete: true}
 	for i, storage := range []string{`{"osDisk":{"osType":"Linux"}}`,
 		`{"osDisk":{"osType":"Windows"},"imageReference":{"id":"/x/images/windows-2019-containerd/versions/17763.1.2"}}`} {
@@ -142,7 +142,7 @@ func TestALoadBalancerOfTheLastGuestGoes(t *testing.T) {
 	for _, s := range []*v1.Service{web, api} {
 		s.Annotations = map[string]string{key.Internal.Name: "true", key.IPv4.Name: "10.0.9.9"}
 	}
-	w := linkedWorld(t, in, api, web)
+	w := linkedSubscription(t, in, api, web)
 	play := func(s *v1.Service, others ...*v1.Service) {
 		t.Helper()
 		in.Services, in.Others = []loadbalancer.Service{{Service: s, Gone: true}}, others

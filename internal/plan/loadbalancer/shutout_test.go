@@ -59,7 +59,7 @@ func TestAServiceWithoutAllowedSourcesIsWarned(t *testing.T) {
 		"no rules at all": {both, map[string]string{key.DisableSecurityRules.Name: "true"}, []string{"10.0.0.0/8"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(2)
+			w := newSubscription(2)
 			s := service("web", tcp(80, 30080))
 			s.Annotations, s.Spec.IPFamilies, s.Spec.LoadBalancerSourceRanges = c.annotations, c.families, c.spec
 			in := loadbalancer.Input{Config: config(), Services: []loadbalancer.Service{{Service: s}}}
@@ -91,7 +91,7 @@ func TestAServiceWithoutAllowedSourcesIsWarned(t *testing.T) {
 // TestARefusedServiceIsNotWarnedOfAllowedSources checks that a refused Service, which keeps its state,
 // gets no warning of its allowed sources.
 func TestARefusedServiceIsNotWarnedOfAllowedSources(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	s := service("web", tcp(80, 30080))
 	s.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
 	s.Spec.LoadBalancerSourceRanges = []string{"10.0.0.0/8"}
@@ -117,7 +117,7 @@ func TestARefusedServiceIsNotWarnedOfAllowedSources(t *testing.T) {
 // TestAddressesAmongServiceTagsAreOfTheirFamily checks addresses among service tags, which Azure accepts there. Azure has
 // no rule with both families, so each address is allowed at the Service's address of its own family.
 func TestAddressesAmongServiceTagsAreOfTheirFamily(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	s := service("web", tcp(80, 30080))
 	s.Spec.IPFamilies = []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol}
 	s.Annotations = map[string]string{key.AllowedServiceTags.Name: "AzureCloud,10.0.0.0/8,192.0.2.1,fd00::/8"}

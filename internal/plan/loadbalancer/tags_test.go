@@ -14,11 +14,11 @@ import (
 
 const servedBy = "k8s-azure-service"
 
-// sharing returns a world with a Service web, and an input that adds guests at its address. The guests' keys have 19
+// sharing returns a subscription with a Service web, and an input that adds guests at its address. The guests' keys have 19
 // characters each. The keys of web and 12 guests, with commas between, have 251 characters together.
-func sharing(t *testing.T, guests int) (*world, loadbalancer.Input) {
+func sharing(t *testing.T, guests int) (*subscription, loadbalancer.Input) {
 	t.Helper()
-	w := newWorld(2)
+	w := newSubscription(2)
 	in := loadbalancer.Input{Config: config(), Complete: true, Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
 	rounds, err := w.commit(in)
 	if err != nil || len(rounds[0].problems) > 0 {
@@ -37,7 +37,7 @@ func guest(i int) loadbalancer.Service {
 }
 
 // refusals are the problems of a commit, by Service.
-func refusals(t *testing.T, w *world, in loadbalancer.Input) map[string]string {
+func refusals(t *testing.T, w *subscription, in loadbalancer.Input) map[string]string {
 	t.Helper()
 	rounds, err := w.commit(in)
 	if err != nil {
@@ -52,7 +52,7 @@ func refusals(t *testing.T, w *world, in loadbalancer.Input) map[string]string {
 	return refused
 }
 
-func (w *world) tagsOfWeb() object {
+func (w *subscription) tagsOfWeb() object {
 	return w.docs[azure.ID(network+"publicIPAddresses/kubernetes-"+baseOf(service("web"))).Key()]["tags"].(object)
 }
 
@@ -120,7 +120,7 @@ func TestServicesAtOneAddressAreListedInATag(t *testing.T) {
 // TestServicesAtAnAddressOfOnesOwn checks that a foreign public IP can have any number of Services: it has no tag that
 // lists them.
 func TestServicesAtAnAddressOfOnesOwn(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	w.put(network+"publicIPAddresses/mine", parse(ownIP(network+"publicIPAddresses/mine", "20.1.0.2")))
 	in := loadbalancer.Input{Config: config(), Complete: true}
 	for i := range 20 {

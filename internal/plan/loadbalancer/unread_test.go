@@ -17,7 +17,7 @@ const (
 )
 
 // hide is a snapshot of all but the public IPs of a group that cannot be read.
-func hide(w *world, why azure.Kind) plan.Snapshot {
+func hide(w *subscription, why azure.Kind) plan.Snapshot {
 	const fullType = "Microsoft.Network/publicIPAddresses"
 	have := w.snapshot()
 	for _, d := range have.List(farGroup, fullType) {
@@ -30,7 +30,7 @@ func hide(w *world, why azure.Kind) plan.Snapshot {
 // refused. Existing parts stay, though nothing else shows their address.
 func TestWhatCannotBeReadStays(t *testing.T) {
 	for _, why := range []azure.Kind{azure.Denied, azure.NotFound} {
-		w := newWorld(2)
+		w := newSubscription(2)
 		web, api := service("web", tcp(80, 30080)), service("api", tcp(81, 30081))
 		web.Annotations = map[string]string{"service.beta.kubernetes.io/azure-load-balancer-resource-group": "far"}
 		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Complete: true,
@@ -74,7 +74,7 @@ func TestANoteOfAGroupThatMayNotBeReadStays(t *testing.T) {
 		"both": {Tags: azure.Tags{"team": "a"}, SystemTags: []string{"sys"}},
 	} {
 		for why, want := range map[azure.Kind]bool{azure.Denied: true, azure.NotFound: false} {
-			w := newWorld(2)
+			w := newSubscription(2)
 			in := loadbalancer.Input{Config: config(), Nodes: machines(2),
 				Services: []loadbalancer.Service{{Service: service("web", tcp(80, 30080))}}}
 			in.Config.Tags, in.Config.SystemTags = tags.Tags, tags.SystemTags
@@ -102,7 +102,7 @@ func TestANoteOfAGroupThatMayNotBeReadStays(t *testing.T) {
 // not be read concerns its own Service only. It keeps the Service as long as there can be one.
 func TestALinkInAGroupThatMayNotBeRead(t *testing.T) {
 	for why, stays := range map[azure.Kind]bool{azure.Denied: true, azure.NotFound: false} {
-		w := newWorld(2)
+		w := newSubscription(2)
 		web, api := service("web", tcp(80, 30080)), service("api", tcp(81, 30081))
 		web.Annotations = map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true"}
 		in := loadbalancer.Input{Config: config(), Nodes: machines(2), Services: []loadbalancer.Service{{Service: web}, {Service: api}}}
@@ -132,7 +132,7 @@ func TestALinkInAGroupThatMayNotBeRead(t *testing.T) {
 // other Service is served.
 func TestConnectionsThatMayNotBeRead(t *testing.T) {
 	const create = "service.beta.kubernetes.io/azure-pls-create"
-	w := newWorld(2)
+	w := newSubscription(2)
 	addOwn(w)
 	web, api := service("web", tcp(80, 30080)), service("api", tcp(81, 30081))
 	web.Annotations = map[string]string{"service.beta.kubernetes.io/azure-load-balancer-internal": "true", create: "true"}
@@ -188,7 +188,7 @@ func TestConnectionsThatMayNotBeRead(t *testing.T) {
 // TestASubnetThatMayNotBeRead checks that a subnet that may not be read delays the Services that ask
 // for an address there. What such a Service has there stays as long as the Service does.
 func TestASubnetThatMayNotBeRead(t *testing.T) {
-	w := newWorld(2)
+	w := newSubscription(2)
 	web, api := service("web", tcp(80, 30080)), service("api", tcp(81, 30081))
 	web.Annotations = map[string]string{
 		"service.beta.kubernetes.io/azure-load-balancer-internal":        "true",
@@ -285,7 +285,7 @@ func TestAVirtualNetworkIsMissing(t *testing.T) {
 		ids, _ := loadbalancer.Needs(in)
 		return slices.ContainsFunc(ids, vnet.Equal)
 	}
-	there := newWorld(2).snapshot()
+	there := newSubscription(2).snapshot()
 	missing := there.WithAbsent(subnet, "Resource nope not found.")
 	if asks(there) || !asks(missing) || !loadbalancer.MayBeUnread(in.Config, vnet, kind) {
 		t.Error("the network is to be looked at where its subnet is not there, and nowhere else, if that is allowed")

@@ -32,16 +32,16 @@ import (
 	"kaz/internal/testkit/kubeclient"
 )
 
-// world is a cluster of the drivers that kaz's replace: two machines, disks with the tags of the other driver, and shares.
-type world struct {
+// foreignCluster is a cluster of the drivers that kaz's replace: two machines, disks with the tags of the other driver, and shares.
+type foreignCluster struct {
 	*testkit.Azure
 	t       *testing.T
 	objects []runtime.Object
 	machine map[string]azure.ID
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t, machine: map[string]azure.ID{}}
+func newForeignCluster(t *testing.T) *foreignCluster {
+	w := &foreignCluster{Azure: testkit.NewAzure(t, core.Options{}, 0), t: t, machine: map[string]azure.ID{}}
 	for _, name := range []string{"a", "b"} {
 		w.machine[name] = w.AddMachine(testkit.VirtualMachine{Name: name})
 		w.objects = append(w.objects, &corev1.Node{
@@ -54,7 +54,7 @@ func newWorld(t *testing.T) *world {
 func diskID(name string) azure.ID { return testkit.Group.Resource(compute.Disks, name) }
 
 // disk makes a disk as the other driver does, and attaches it to the machines of nodes.
-func (w *world) disk(name string, at ...string) {
+func (w *foreignCluster) disk(name string, at ...string) {
 	w.Put(diskID(name), map[string]any{
 		"location": testkit.Location, "sku": map[string]any{"name": "StandardSSD_LRS"},
 		"tags": map[string]any{
@@ -74,7 +74,7 @@ func (w *world) disk(name string, at ...string) {
 }
 
 // volume adds a PersistentVolume with its claim.
-func (w *world) volume(name string, source corev1.PersistentVolumeSource) (*corev1.PersistentVolume, *corev1.PersistentVolumeClaim) {
+func (w *foreignCluster) volume(name string, source corev1.PersistentVolumeSource) (*corev1.PersistentVolume, *corev1.PersistentVolumeClaim) {
 	size := func() corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("10Gi")}
 	}
@@ -104,7 +104,7 @@ func inTree(name string) corev1.PersistentVolumeSource {
 }
 
 // attachment adds the VolumeAttachment of a volume at a node.
-func (w *world) attachment(volume, node string) *storagev1.VolumeAttachment {
+func (w *foreignCluster) attachment(volume, node string) *storagev1.VolumeAttachment {
 	a := &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{Name: disk.AttachmentName(string(diskID(volume)), disk.DefaultName, node)},
 		Spec: storagev1.VolumeAttachmentSpec{
@@ -117,7 +117,7 @@ func (w *world) attachment(volume, node string) *storagev1.VolumeAttachment {
 }
 
 // class adds a StorageClass.
-func (w *world) class(name, provisioner string, parameters ...string) *storagev1.StorageClass {
+func (w *foreignCluster) class(name, provisioner string, parameters ...string) *storagev1.StorageClass {
 	c := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: provisioner, Parameters: map[string]string{}}
 	for i := 0; i+1 < len(parameters); i += 2 {
 		c.Parameters[parameters[i]] = parameters[i+1]
@@ -131,7 +131,7 @@ func shareHome() share.Cluster {
 }
 
 // share makes a share in the account as the other driver does.
-func (w *world) share(name string, quota int) {
+func (w *foreignCluster) share(name string, quota int) {
 	account := testkit.Group.Resource(storage.Accounts, "files")
 	w.Put(account, map[string]any{
 		"location": testkit.Location, "kind": "StorageV2", "sku": map[string]any{"name": "Standard_LRS"}, "properties": map[string]any{},
@@ -144,7 +144,7 @@ func ofShare(handle string) corev1.PersistentVolumeSource {
 }
 
 // differences plays a round of both drivers and returns what they would write or refuse, by object; "" is one that agrees.
-func (w *world) differences() (map[string]string, error) {
+func (w *foreignCluster) differences() (map[string]string, error) {
 	w.t.Helper()
 	clients := fake.NewClientset(w.objects...)
 	ctx, cancel := context.WithCancel(w.t.Context())
@@ -187,61 +187,61 @@ func TestStates(t *testing.T) {
 	const attached = "Microsoft.Compute/disks/pvc-1"
 	for _, test := range []struct {
 		name  string
-		state func(*world)
+		state func(*foreignCluster)
 		want  map[string]string
 	}{
-		{"attached where Kubernetes believes", func(w *world) {
+		{"attached where Kubernetes believes", func(w *foreignCluster) {
 			w.disk("pvc-1", "a")
 			w.volume("pvc-1", ofDisk("pvc-1"))
 			w.attachment("pvc-1", "a")
 			w.class("managed-csi", disk.DefaultName, "skuName", "StandardSSD_LRS")
 		}, map[string]string{pvc1: "", "StorageClass managed-csi": ""}},
-		{"a volume of the in-tree driver", func(w *world) {
+		{"a volume of the in-tree driver", func(w *foreignCluster) {
 			w.disk("pvc-1", "a")
 			w.volume("pvc-1", inTree("pvc-1"))
 			w.attachment("pvc-1", "a")
 			w.class("default", "kubernetes.io/azure-disk", "storageaccounttype", "StandardSSD_LRS", "kind", "managed")
 		}, map[string]string{pvc1: "", "StorageClass default": ""}},
-		{"a volume without a pod", func(w *world) {
+		{"a volume without a pod", func(w *foreignCluster) {
 			w.disk("pvc-1")
 			w.volume("pvc-1", ofDisk("pvc-1"))
 		}, map[string]string{pvc1: ""}},
-		{"the disk is gone", func(w *world) { w.volume("pvc-1", ofDisk("pvc-1")) },
+		{"the disk is gone", func(w *foreignCluster) { w.volume("pvc-1", ofDisk("pvc-1")) },
 			map[string]string{pvc1: "refused: volume " + attached + ": GET " + attached + ": not found"}},
-		{"attached nowhere", func(w *world) {
+		{"attached nowhere", func(w *foreignCluster) {
 			w.disk("pvc-1")
 			w.volume("pvc-1", ofDisk("pvc-1"))
 			w.attachment("pvc-1", "a")
 		}, map[string]string{pvc1: "attach " + attached + " to Microsoft.Compute/virtualMachines/a"}},
-		{"left on another machine", func(w *world) {
+		{"left on another machine", func(w *foreignCluster) {
 			w.disk("pvc-1", "b")
 			w.volume("pvc-1", ofDisk("pvc-1"))
 			w.attachment("pvc-1", "a")
 		}, map[string]string{pvc1: "detach " + attached + " from Microsoft.Compute/virtualMachines/b\n" +
 			"attach " + attached + " to Microsoft.Compute/virtualMachines/a"}},
-		{"a move under way", func(w *world) {
+		{"a move under way", func(w *foreignCluster) {
 			w.disk("pvc-1", "a")
 			w.volume("pvc-1", ofDisk("pvc-1"))
 			w.attachment("pvc-1", "a").DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time}
 			w.attachment("pvc-1", "b").Status.Attached = false
 		}, map[string]string{pvc1: "attach " + attached + " to Microsoft.Compute/virtualMachines/b\n" +
 			"detach " + attached + " from Microsoft.Compute/virtualMachines/a"}},
-		{"a detachment under way", func(w *world) {
+		{"a detachment under way", func(w *foreignCluster) {
 			w.disk("pvc-1", "a")
 			w.volume("pvc-1", ofDisk("pvc-1"))
 			w.attachment("pvc-1", "a").DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time}
 		}, map[string]string{pvc1: "detach " + attached + " from Microsoft.Compute/virtualMachines/a"}},
-		{"a claim that grows", func(w *world) {
+		{"a claim that grows", func(w *foreignCluster) {
 			w.disk("pvc-1")
 			_, c := w.volume("pvc-1", ofDisk("pvc-1"))
 			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("20Gi")
 		}, map[string]string{pvc1: "change " + attached}},
-		{"a volume whose claim is deleted", func(w *world) {
+		{"a volume whose claim is deleted", func(w *foreignCluster) {
 			w.disk("pvc-1")
 			v, _ := w.volume("pvc-1", ofDisk("pvc-1"))
 			v.Status.Phase = corev1.VolumeReleased
 		}, map[string]string{pvc1: "delete " + attached}},
-		{"a claim that waits for a volume, and one that waits for a pod", func(w *world) {
+		{"a claim that waits for a volume, and one that waits for a pod", func(w *foreignCluster) {
 			w.class("now", disk.DefaultName)
 			w.class("later", disk.DefaultName).VolumeBindingMode = new(storagev1.VolumeBindingWaitForFirstConsumer)
 			for _, class := range []string{"now", "later"} {
@@ -250,32 +250,32 @@ func TestStates(t *testing.T) {
 				w.objects = append(w.objects, c)
 			}
 		}, map[string]string{"StorageClass now": "", "StorageClass later": "", "shop/now": "create a disk of class now"}},
-		{"a parameter that kaz refuses", func(w *world) { w.class("odd", disk.DefaultName, "cachingMode", "Sometimes") },
+		{"a parameter that kaz refuses", func(w *foreignCluster) { w.class("odd", disk.DefaultName, "cachingMode", "Sometimes") },
 			map[string]string{"StorageClass odd": "refused: parameter cachingMode: "}},
-		{"a share of the other driver", func(w *world) {
+		{"a share of the other driver", func(w *foreignCluster) {
 			w.share("pvc-2", 10)
 			w.volume("pvc-2", ofShare(testkit.ResourceGroup+"#files#pvc-2###default"))
 			w.class("azurefile-csi", "file.csi.azure.com", "skuName", "Standard_LRS")
 		}, map[string]string{"shop/data-pvc-2, pvc-2": "", "StorageClass azurefile-csi": ""}},
-		{"a share that is gone", func(w *world) {
+		{"a share that is gone", func(w *foreignCluster) {
 			w.share("other", 10)
 			w.volume("pvc-2", ofShare(testkit.ResourceGroup+"#files#pvc-2###default"))
 		}, map[string]string{"shop/data-pvc-2, pvc-2": "refused: volume " + testkit.ResourceGroup + "#files#pvc-2###default"}},
-		{"a share whose claim grows", func(w *world) {
+		{"a share whose claim grows", func(w *foreignCluster) {
 			w.share("pvc-2", 10)
 			_, c := w.volume("pvc-2", ofShare(testkit.ResourceGroup+"#files#pvc-2###default"))
 			c.Spec.Resources.Requests[corev1.ResourceStorage] = resource.MustParse("20Gi")
 		}, map[string]string{"shop/data-pvc-2, pvc-2": "change Microsoft.Storage/storageAccounts/files/fileServices/default/shares/pvc-2"}},
-		{"a file system in a share", func(w *world) {
+		{"a file system in a share", func(w *foreignCluster) {
 			w.share("vhds", 10)
 			w.volume("pvc-2", ofShare(testkit.ResourceGroup+"#files#vhds#pvc-2.vhd#"))
 		}, map[string]string{"shop/data-pvc-2, pvc-2": "refused: the driver does not serve the volume: file systems in a VHD file"}},
-		{"a share that a Secret names", func(w *world) { w.volume("pvc-2", ofShare("by-hand")) },
+		{"a share that a Secret names", func(w *foreignCluster) { w.volume("pvc-2", ofShare("by-hand")) },
 			map[string]string{"shop/data-pvc-2, pvc-2": ""}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
+				w := newForeignCluster(t)
 				test.state(w)
 				began := time.Now()
 				got, err := w.differences()
@@ -298,7 +298,7 @@ func TestStates(t *testing.T) {
 // TestUnread checks that a read that fails is an error, not a difference.
 func TestUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newForeignCluster(t)
 		w.disk("pvc-1", "a")
 		w.volume("pvc-1", ofDisk("pvc-1"))
 		w.attachment("pvc-1", "a")

@@ -238,7 +238,12 @@ func writable(m *examples.Module, v reflect.Value, model reflect.Type) {
 			if field.Name == "ID" || field.Name == "Name" || field.Name == "Type" || !v.Field(i).CanSet() {
 				continue
 			}
-			if asked, ok := model.FieldByName(field.Name); ok && !m.ReadOnly(model.Name()+"."+field.Name) {
+			asked, ok := model.FieldByName(field.Name)
+			for j := 0; !ok && j < model.NumField(); j++ { // such as the properties of an element of a list
+				asked, ok = model.Field(j), model.Field(j).Type == field.Type && field.Type.Kind() == reflect.Pointer &&
+					field.Type.Elem().Kind() == reflect.Struct
+			}
+			if ok && !m.ReadOnly(model.Name()+"."+asked.Name) {
 				writable(m, v.Field(i), asked.Type)
 			} else {
 				v.Field(i).SetZero()

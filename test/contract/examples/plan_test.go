@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,6 +131,10 @@ type setup struct {
 	wanted map[string]netip.Addr
 	// made are the ids in lower case of what was made as an example documents it.
 	made map[string]bool
+	// groups are the ids in lower case of the resource groups.
+	groups map[string]bool
+	// fixed are the ids in lower case of what a scene made in a certain state.
+	fixed map[string]bool
 	// refused are the answers to requests that were to make something.
 	refused []string
 }
@@ -163,10 +168,13 @@ func (s *setup) prepare(c *call) {
 		s.ensure(c.target.id.Parent())
 	default:
 		s.group(c.target.id)
-		if !c.whole() {
-			document = nil // of an action
+		if model := s.models[strings.ToLower(c.target.kind.Name)]; !c.whole() && (!c.document.IsValid() || inside(c.document).Type() != model) {
+			document = nil // of an action whose answer is not the resource
 		}
 		s.ensure(c.target.id, document)
+		if !c.whole() {
+			s.references(body, "")
+		}
 		s.references(answer, "")
 	}
 }
@@ -208,7 +216,7 @@ func (s *setup) elements(c *call, answer map[string]any) {
 				id = parent.Child(c.target.kind.Segment(), name)
 			}
 		}
-		s.target = id
+		s.target, s.region = id, regionOf(doc)
 		s.ensure(id, doc)
 	}
 }
@@ -312,15 +320,20 @@ func (s *setup) references(document any, own azure.ID) {
 }
 
 func (s *setup) group(id azure.ID) {
-	if group := id.Group(); group != "" {
-		s.put(azure.GroupID(id.Subscription(), group), map[string]any{"location": s.region})
+	if group := azure.GroupID(id.Subscription(), id.Group()); id.Group() != "" && !s.groups[group.Key()] {
+		s.groups[group.Key()] = true
+		s.put(group, map[string]any{"location": s.region})
 	}
 }
 
 // ensure makes a resource unless it exists: with one of the documents, as an example makes it, or with a minimal body.
 func (s *setup) ensure(id azure.ID, documents ...map[string]any) {
 	k := s.kinds.Of(id.Type())
-	if s.tried[id.Key()] || k == nil {
+	if k == nil || s.fixed[id.Key()] {
+		return
+	}
+	if s.tried[id.Key()] { // for what refers to it
+		s.replace(id, documents)
 		return
 	}
 	s.tried[id.Key()] = true
@@ -345,6 +358,18 @@ func (s *setup) ensure(id azure.ID, documents ...map[string]any) {
 			s.made[id.Key()] = i < len(documents) && documents[i] != nil
 			return
 		}
+	}
+}
+
+// replace makes a resource that exists as a document says.
+func (s *setup) replace(id azure.ID, documents []map[string]any) {
+	for _, body := range documents {
+		if body == nil || s.made[id.Key()] || !s.exists(id) {
+			continue
+		}
+		s.made[id.Key()] = true // what the body refers to may refer to the resource
+		s.references(body, id)
+		s.made[id.Key()] = s.put(id, body)
 	}
 }
 
@@ -391,17 +416,17 @@ const mostBodies = 3
 
 // embed writes a resource that lives in its parent into the parent.
 func (s *setup) embed(id azure.ID, k *kind.Kind, documents []map[string]any) {
-	status, text := s.send(http.MethodGet, id.Parent(), nil)
-	var holder map[string]any
-	if err := json.Unmarshal(text, &holder); status != http.StatusOK || err != nil {
-		return
-	}
 	body := maps.Clone(s.candidates(id, documents)[0])
 	for _, name := range []string{"id", "type", "etag"} {
 		delete(body, name)
 	}
 	body["name"] = id.Name()
-	s.references(body, id.Parent())
+	s.references(body, id)
+	status, text := s.send(http.MethodGet, id.Parent(), nil)
+	var holder map[string]any
+	if err := json.Unmarshal(text, &holder); status != http.StatusOK || err != nil {
+		return
+	}
 	path := strings.Split(k.Inline, ".")
 	at := holder
 	for _, name := range path[:len(path)-1] {
@@ -438,9 +463,31 @@ func nameElements(document any, own azure.ID) {
 			element, _ := one.(map[string]any)
 			id, _ := element["id"].(string)
 			_, whole := element["properties"]
-			if part := id != "" && (azure.ID(id).Under(own) || strings.EqualFold(azure.ID(id).Parent().Type(), own.Type())); (whole || part) && element["name"] == nil {
+			part := id != "" && (azure.ID(id).Under(own) || strings.EqualFold(azure.ID(id).Parent().Type(), own.Type()))
+			if (whole || part) && element["name"] == nil {
 				element["name"] = cmp.Or(id[strings.LastIndexByte(id, '/')+1:], "element"+strconv.Itoa(i+1))
 			}
+			if whole && part {
+				delete(element, "id") // of some examples it is that of another resource
+			}
+		}
+	}
+}
+
+// dropMadeDisks takes away the ids of the disks that a machine makes: they are in the answer, and not in the request.
+func dropMadeDisks(document any) {
+	switch d := document.(type) {
+	case map[string]any:
+		how, _ := d["createOption"].(string)
+		if disk, _ := d["managedDisk"].(map[string]any); disk != nil && how != "" && how != "Attach" {
+			delete(disk, "id")
+		}
+		for _, inner := range d {
+			dropMadeDisks(inner)
+		}
+	case []any:
+		for _, one := range d {
+			dropMadeDisks(one)
 		}
 	}
 }
@@ -473,21 +520,98 @@ func (s *setup) put(id azure.ID, body map[string]any) bool {
 	}
 	nameElements(sent, id)
 	certifyElements(sent)
+	dropMadeDisks(sent)
 	reply := s.attempt(id, sent)
-	for code, location := range map[string]string{"LocationRequired": s.region, "LocationNotAvailableForResourceType": "global"} {
-		if strings.Contains(reply, `"`+code+`"`) {
-			sent["location"] = location
-			reply = s.attempt(id, sent)
+	for range mostRepairs {
+		if reply == "" || !s.repair(id, sent, reply) {
+			break
 		}
+		reply = s.attempt(id, sent)
 	}
 	if reply != "" {
-		text := "PUT " + id.Type() + ": " + reply
+		bb, _ := json.Marshal(sent)
+		text := "PUT " + id.Type() + ": " + reply + string(bb)
 		if id.Equal(s.target) {
 			text = "target " + text
 		}
 		s.refused = append(s.refused, text)
 	}
 	return reply == ""
+}
+
+// mostRepairs is how many refusals of a body are answered by another body.
+const mostRepairs = 8
+
+var (
+	nameless = regexp.MustCompile(`every element of ([\w.]+) of resource`)
+	unknown  = regexp.MustCompile(`Could not find member '(\w+)' on object of type '\w+'\. Path '([\w.\[\]]+)'`)
+	foreign  = regexp.MustCompile(`Error converting value \\"[^"]*\\" to type '\w+'\. Path '([\w.\[\]]+)'`)
+	absent   = regexp.MustCompile(`Resource (/subscriptions/\S+) referenced by resource \S+ was not found`)
+)
+
+// repair changes a documented body that Azure does not take: an answer has members that a request has not, and leaves out names. It makes
+// a resource that is missing. It reports whether there is something to try again.
+func (s *setup) repair(id azure.ID, sent map[string]any, reply string) bool {
+	for code, location := range map[string]string{"LocationRequired": s.region, "LocationNotAvailableForResourceType": "global"} {
+		if strings.Contains(reply, `"`+code+`"`) {
+			sent["location"] = location
+			return true
+		}
+	}
+	if found := nameless.FindStringSubmatch(reply); found != nil {
+		list, _ := at(sent, found[1]).([]any)
+		for i, one := range list {
+			if element, _ := one.(map[string]any); element != nil && element["name"] == nil {
+				element["name"] = "element" + strconv.Itoa(i+1)
+			}
+		}
+		return list != nil
+	}
+	if found := unknown.FindStringSubmatch(reply); found != nil {
+		return remove(sent, found[2])
+	}
+	if found := foreign.FindStringSubmatch(reply); found != nil {
+		return remove(sent, found[1])
+	}
+	if found := absent.FindStringSubmatch(reply); found != nil && !azure.ID(found[1]).Under(id) && !s.tried[azure.ID(found[1]).Key()] {
+		s.ensure(azure.ID(found[1]))
+		return true
+	}
+	return false
+}
+
+// at is what a document has at a path.
+func at(document any, path string) any {
+	for name := range strings.SplitSeq(path, ".") {
+		inner, _ := document.(map[string]any)
+		document = inner[name]
+	}
+	return document
+}
+
+// remove takes a member such as properties.rules[0].name away, and reports whether it was there.
+func remove(document any, path string) bool {
+	words := strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+	for i, word := range words {
+		switch d := document.(type) {
+		case map[string]any:
+			if i == len(words)-1 {
+				_, has := d[word]
+				delete(d, word)
+				return has
+			}
+			document = d[word]
+		case []any:
+			n, err := strconv.Atoi(word)
+			if err != nil || n >= len(d) {
+				return false
+			}
+			document = d[n]
+		default:
+			return false
+		}
+	}
+	return false
 }
 
 // attempt sends a resource and returns the refusal, "" if the resource was made.
@@ -498,6 +622,9 @@ func (s *setup) attempt(id azure.ID, body map[string]any) string {
 		s.Fatal(err)
 	}
 	status, reply := s.send(http.MethodPut, id, text)
+	if status == http.StatusMethodNotAllowed { // Azure has it from the beginning
+		status, reply = s.send(http.MethodPatch, id, text)
+	}
 	if status < http.StatusBadRequest {
 		return ""
 	}

@@ -110,6 +110,7 @@ func (s *setup) make(c *call, own *scene) {
 			body := merged(minimal, s.object(path(c, one.body)))
 			s.references(body, id)
 			s.tried[id.Key()] = s.put(id, body)
+			s.fixed[id.Key()] = s.tried[id.Key()]
 		}
 	}
 }

@@ -34,7 +34,7 @@ import (
 // decision twice, whatever the decision asks.
 func TestDecideIsPure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newBasis(t)
 		web, inner := w.service(1, "web"), w.service(2, "inner")
 		inner.Annotations = map[string]string{key.Internal.Name: "true"}
 		elsewhere := w.service(3, "elsewhere")
@@ -76,13 +76,13 @@ func TestDecideIsPure(t *testing.T) {
 	})
 }
 
-type world struct {
+type basis struct {
 	*testkit.Azure
 	cluster decision.Cluster
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{Azure: testkit.NewAzure(t, core.Options{}, 2)}
+func newBasis(t *testing.T) *basis {
+	w := &basis{Azure: testkit.NewAzure(t, core.Options{}, 2)}
 	given := []string{"public IP taken in the resource group far"}
 	if err := testkit.Prepare(t.Context(), w.Client, testkit.Group, testkit.VNet, given); err != nil {
 		t.Fatal(err)
@@ -112,18 +112,18 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) service(n int, name string) *corev1.Service {
+func (w *basis) service(n int, name string) *corev1.Service {
 	s := testkit.NewService(name, corev1.ServicePort{Name: "http", Protocol: corev1.ProtocolTCP, Port: 80, NodePort: 30080 + int32(n)})
 	s.UID = types.UID(fmt.Sprintf("3d2c1b0a-1111-2222-3333-%012x", n<<4))
 	return s
 }
 
-func (w *world) commit(t *testing.T, c decision.Cluster, services []loadbalancer.Service) decision.Commit {
+func (w *basis) commit(t *testing.T, c decision.Cluster, services []loadbalancer.Service) decision.Commit {
 	t.Helper()
 	return decision.Commit{Target: c.Target(t.Context(), services)}
 }
 
-func (w *world) converge(t *testing.T, c decision.Commit) {
+func (w *basis) converge(t *testing.T, c decision.Commit) {
 	t.Helper()
 	if out, err := reconcile.Converge(t.Context(), w.Client, c); err != nil || out.Decision.Ask != nil {
 		t.Fatalf("asked %v: %v", out.Decision.Ask, err)
@@ -131,7 +131,7 @@ func (w *world) converge(t *testing.T, c decision.Commit) {
 }
 
 // decides decides twice and compares the results. The ask of the decision must have the type of want.
-func (w *world) decides(t *testing.T, what string, c decision.Commit, want reconcile.Ask) reconcile.Decision {
+func (w *basis) decides(t *testing.T, what string, c decision.Commit, want reconcile.Ask) reconcile.Decision {
 	t.Helper()
 	have, err := reconcile.Gather(t.Context(), w.Client, c.Needs)
 	if err != nil {

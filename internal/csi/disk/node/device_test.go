@@ -12,7 +12,7 @@ import (
 )
 
 // namespace adds an NVMe namespace to the kernel's view, without links of udev.
-func (w *world) namespace(t *testing.T, name, id, model string) {
+func (w *host) namespace(t *testing.T, name, id, model string) {
 	t.Helper()
 	addDevice(t, w.root, name, map[string]string{"nsid": id + "\n", "device/model": model + "   \n"})
 }

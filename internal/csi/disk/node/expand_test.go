@@ -20,7 +20,7 @@ import (
 	plandisk "kaz/internal/plan/disk"
 )
 
-func (w *world) expand(path string, size int64) (int64, error) {
+func (w *host) expand(path string, size int64) (int64, error) {
 	answer, err := w.NodeExpandVolume(w.t.Context(), &csispec.NodeExpandVolumeRequest{
 		VolumeId: volume, VolumePath: path, CapacityRange: &csispec.CapacityRange{RequiredBytes: size},
 	})
@@ -28,7 +28,7 @@ func (w *world) expand(path string, size int64) (int64, error) {
 }
 
 // sysfs adds the directory of a device to the kernel's view, and returns it.
-func (w *world) sysfs(device string, files ...string) string {
+func (w *host) sysfs(device string, files ...string) string {
 	w.t.Helper()
 	number, err := mount.Number(device)
 	w.must(err)
@@ -45,7 +45,7 @@ func (w *world) sysfs(device string, files ...string) string {
 func TestExpand(t *testing.T) {
 	for _, fsType := range []string{"ext4", "ext3", "xfs", "btrfs"} {
 		t.Run(fsType, func(t *testing.T) {
-			w := newWorld(t, node.Config{})
+			w := newHost(t, node.Config{})
 			if !canGrow(t, fsType) {
 				t.Skip("growing a mounted ext file system needs CAP_SYS_RESOURCE")
 			}
@@ -75,7 +75,7 @@ func TestExpand(t *testing.T) {
 // TestExpandLater checks the wait for a kernel that still sees the old size (174). Only the device of the volume is scanned
 // again (175).
 func TestExpandLater(t *testing.T) {
-	w := newWorld(t, node.Config{System: node.Linux{Devices: node.Devices{GrowWithin: 2 * time.Second}}})
+	w := newHost(t, node.Config{System: node.Linux{Devices: node.Devices{GrowWithin: 2 * time.Second}}})
 	device, file := w.device(64 * mib)
 	w.link(1, device)
 	other := w.attach(2, 64*mib)
@@ -108,7 +108,7 @@ func TestExpandLater(t *testing.T) {
 
 // TestExpandPartition checks that the error says why a partition does not grow.
 func TestExpandPartition(t *testing.T) {
-	w := newWorld(t, node.Config{})
+	w := newHost(t, node.Config{})
 	device := w.attach(1, 64*mib)
 	path, err := w.stage(1, capability("ext4"))
 	w.must(err)
@@ -119,7 +119,7 @@ func TestExpandPartition(t *testing.T) {
 
 // TestStats checks the usage of a file system, and the error of a missing path (176).
 func TestStats(t *testing.T) {
-	w := newWorld(t, node.Config{})
+	w := newHost(t, node.Config{})
 	w.attach(1, 64*mib)
 	path, err := w.stage(1, capability("ext4"))
 	w.must(err)
@@ -146,7 +146,7 @@ func TestStats(t *testing.T) {
 
 // TestReadOnlyAfterError checks the health of a file system that the kernel made read-only.
 func TestReadOnlyAfterError(t *testing.T) {
-	w := newWorld(t, node.Config{})
+	w := newHost(t, node.Config{})
 	device := w.attach(1, 64*mib)
 	path, err := w.stage(1, capability("ext4", "errors=remount-ro"))
 	w.must(err)
@@ -163,7 +163,7 @@ func TestReadOnlyAfterError(t *testing.T) {
 // TestTune checks that the settings of a profile are written. Profile basic writes the settings that the device has (168).
 // All settings that the user names must be written (169).
 func TestTune(t *testing.T) {
-	w := newWorld(t, node.Config{Speed: func(context.Context) plandisk.Speed { return plandisk.Speed{} }})
+	w := newHost(t, node.Config{Speed: func(context.Context) plandisk.Speed { return plandisk.Speed{} }})
 	device := w.attach(1, 2*gib)
 	directory := w.sysfs(device, "queue/read_ahead_kb", "queue/scheduler", "queue/nr_requests", "queue/max_sectors_kb")
 	read := func(file string) string {

@@ -19,7 +19,7 @@ import (
 
 // TestBadPublishing checks the refusals of requests that lack something, and of volumes that are not staged (163).
 func TestBadPublishing(t *testing.T) {
-	w := newWorld(t, node.Config{})
+	w := newHost(t, node.Config{})
 	target := w.path("pod/mount")
 	for _, c := range []struct {
 		row, want string
@@ -53,7 +53,7 @@ func TestBadPublishing(t *testing.T) {
 // TestPublish checks that pods see a volume, read-only where they ask for it (162). Paths that do not exist can be
 // unpublished and unstaged (167).
 func TestPublish(t *testing.T) {
-	w := newWorld(t, node.Config{})
+	w := newHost(t, node.Config{})
 	w.attach(1, 64*mib)
 	c := capability("ext4")
 	staged, err := w.stage(1, c)
@@ -88,7 +88,7 @@ func TestPublish(t *testing.T) {
 
 // TestPublishBlock checks that a pod sees the device of a block volume (161).
 func TestPublishBlock(t *testing.T) {
-	w := newWorld(t, node.Config{})
+	w := newHost(t, node.Config{})
 	device := w.attach(1, 64*mib)
 	c := capability("block")
 	path, err := w.stage(1, c)
@@ -127,7 +127,7 @@ func TestPublishBlock(t *testing.T) {
 func TestOnePod(t *testing.T) {
 	for _, fsType := range []string{"ext4", "block"} {
 		t.Run(fsType, func(t *testing.T) {
-			w := newWorld(t, node.Config{})
+			w := newHost(t, node.Config{})
 			w.attach(1, 64*mib)
 			c := capability(fsType)
 			c.AccessMode.Mode = csispec.VolumeCapability_AccessMode_SINGLE_NODE_SINGLE_WRITER

@@ -24,7 +24,7 @@ import (
 
 // TestBadStaging checks the refusals of requests that lack something (145, 150) and of capabilities.
 func TestBadStaging(t *testing.T) {
-	w := newWorld(t, node.Config{})
+	w := newHost(t, node.Config{})
 	for _, c := range []struct {
 		row, want string
 		change    func(r *csispec.NodeStageVolumeRequest)
@@ -53,7 +53,7 @@ func TestStageFileSystems(t *testing.T) {
 		{"xfs", "xfs", "", "xfs"}, {"156: the context wins", "ext4", "XFS", "xfs"}, {"158", "btrfs", "", "btrfs"},
 	} {
 		t.Run(c.row, func(t *testing.T) {
-			w := newWorld(t, node.Config{})
+			w := newHost(t, node.Config{})
 			device, file := w.device(384 * mib)
 			w.link(3, device)
 			var inContext []string
@@ -86,7 +86,7 @@ func TestStageFileSystems(t *testing.T) {
 
 // TestLateDevice checks that a device that appears after the request is waited for (148), also under its old path (149).
 func TestLateDevice(t *testing.T) {
-	w := newWorld(t, node.Config{})
+	w := newHost(t, node.Config{})
 	device, _ := w.device(64 * mib)
 	r := w.staging(7, capability("ext4"))
 	r.PublishContext["LUN"] = "/dev/disk/azure/scsi1/lun7"
@@ -102,7 +102,7 @@ func TestLateDevice(t *testing.T) {
 
 // TestNoDevice checks that the wait ends, with what was looked for.
 func TestNoDevice(t *testing.T) {
-	w := newWorld(t, node.Config{System: node.Linux{Devices: node.Devices{Within: 300 * time.Millisecond}}})
+	w := newHost(t, node.Config{System: node.Linux{Devices: node.Devices{Within: 300 * time.Millisecond}}})
 	_, err := w.stage(5, capability("ext4"))
 	want(t, "no device", err, codes.DeadlineExceeded, "/dev/disk/azure/data/by-lun/5")
 }
@@ -112,18 +112,18 @@ func TestNoDevice(t *testing.T) {
 func TestNeverFormats(t *testing.T) {
 	for _, c := range []struct {
 		row     string
-		prepare func(w *world, device string)
+		prepare func(w *host, device string)
 		flags   []string
 		want    string
 	}{
-		{"151: xfs", func(w *world, device string) { w.run("mkfs.xfs", device) }, nil, ""},
-		{"152: blank", func(*world, string) {}, []string{"ro"}, "read-only"},
-		{"153: swap", func(w *world, device string) { w.run("mkswap", device) }, nil, ""},
-		{"153: LVM", func(w *world, device string) { w.must(writeAt(device, 512, lvmLabel())) }, nil, ""},
-		{"153: partitions", func(w *world, device string) { w.must(writeAt(device, 0, partitionTable())) }, nil, ""},
+		{"151: xfs", func(w *host, device string) { w.run("mkfs.xfs", device) }, nil, ""},
+		{"152: blank", func(*host, string) {}, []string{"ro"}, "read-only"},
+		{"153: swap", func(w *host, device string) { w.run("mkswap", device) }, nil, ""},
+		{"153: LVM", func(w *host, device string) { w.must(writeAt(device, 512, lvmLabel())) }, nil, ""},
+		{"153: partitions", func(w *host, device string) { w.must(writeAt(device, 0, partitionTable())) }, nil, ""},
 	} {
 		t.Run(c.row, func(t *testing.T) {
-			w := newWorld(t, node.Config{})
+			w := newHost(t, node.Config{})
 			size := int64(64 * mib)
 			if strings.Contains(c.row, "xfs") {
 				size = 320 * mib // the least that mkfs.xfs takes is 300 MiB
@@ -183,7 +183,7 @@ func partitionTable() []byte {
 
 // TestDirectMount checks that option directmount mounts a disk as it is (154).
 func TestDirectMount(t *testing.T) {
-	w := newWorld(t, node.Config{})
+	w := newHost(t, node.Config{})
 	device := w.attach(1, 64*mib)
 	_, err := w.stage(1, capability("ext4", "directmount"))
 	want(t, "154: blank", err, codes.Internal, "mount")
@@ -200,7 +200,7 @@ func TestDirectMount(t *testing.T) {
 
 // TestPartition checks that a volume can be a partition of a disk, as udev's link and as the kernel's name (155).
 func TestPartition(t *testing.T) {
-	w := newWorld(t, node.Config{System: node.Linux{Devices: node.Devices{Within: time.Second}}})
+	w := newHost(t, node.Config{System: node.Linux{Devices: node.Devices{Within: time.Second}}})
 	w.attach(1, 64*mib)
 	part, _ := w.device(64 * mib)
 	w.must(os.Symlink(part, filepath.Join(w.root, "dev/disk/azure/scsi1/lun1-part2")))
@@ -228,7 +228,7 @@ func TestPartition(t *testing.T) {
 
 // TestCloneBesideSource checks that a copy of an xfs disk is mounted beside its source (157).
 func TestCloneBesideSource(t *testing.T) {
-	w := newWorld(t, node.Config{})
+	w := newHost(t, node.Config{})
 	source, file := w.device(384 * mib)
 	w.link(1, source)
 	path, err := w.stage(1, capability("xfs"))
@@ -245,7 +245,7 @@ func TestCloneBesideSource(t *testing.T) {
 
 // TestBrokenFileSystem checks that a file system that fsck cannot repair is not mounted (159).
 func TestBrokenFileSystem(t *testing.T) {
-	w := newWorld(t, node.Config{})
+	w := newHost(t, node.Config{})
 	device := w.attach(1, 64*mib)
 	w.run("mkfs.ext4", device)
 	w.run("debugfs", "-w", "-R", "clri <2>", device)                // the root directory
@@ -256,7 +256,7 @@ func TestBrokenFileSystem(t *testing.T) {
 
 // TestHeldDevice checks that the error of a device that cannot be mounted names the device built on it (172).
 func TestHeldDevice(t *testing.T) {
-	w := newWorld(t, node.Config{})
+	w := newHost(t, node.Config{})
 	device := w.attach(1, 64*mib)
 	w.sysfs(device, "holders/dm-0")
 	_, err := w.stage(1, capability("ext4", "directmount")) // the mount of a blank disk fails
@@ -294,7 +294,7 @@ func (c countedFormat) CombinedOutput() ([]byte, error) {
 // TestFormatsAtATime checks that eight blank disks are formatted two at a time (160).
 func TestFormatsAtATime(t *testing.T) {
 	count := &counting{Interface: utilexec.New()}
-	w := newWorld(t, node.Config{System: node.Linux{Mounts: mount.With(mountutils.NewSafeFormatAndMount(
+	w := newHost(t, node.Config{System: node.Linux{Mounts: mount.With(mountutils.NewSafeFormatAndMount(
 		mountutils.NewWithoutSystemd(""), count, mountutils.WithMaxConcurrentFormat(2, time.Minute)))}})
 	const disks = 8
 	errs := make(chan error, disks)
@@ -318,7 +318,7 @@ func TestFormatsAtATime(t *testing.T) {
 // TestTwoStages checks that a second stage of a volume is refused while the first one runs (185).
 func TestTwoStages(t *testing.T) {
 	begun, release := make(chan bool), make(chan bool)
-	w := newWorld(t, node.Config{Attached: func(context.Context) (map[int]azure.ID, error) {
+	w := newHost(t, node.Config{Attached: func(context.Context) (map[int]azure.ID, error) {
 		begun <- true
 		<-release
 		return nil, nil
@@ -341,7 +341,7 @@ func TestTwoStages(t *testing.T) {
 // too small (171).
 func TestAnotherDisk(t *testing.T) {
 	var attached map[int]azure.ID
-	w := newWorld(t, node.Config{Attached: func(context.Context) (map[int]azure.ID, error) { return attached, nil }})
+	w := newHost(t, node.Config{Attached: func(context.Context) (map[int]azure.ID, error) { return attached, nil }})
 	device := w.attach(1, 64*mib)
 	attached = map[int]azure.ID{1: "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute/disks/other"}
 	_, err := w.stage(1, capability("ext4"))
@@ -358,7 +358,7 @@ func TestAnotherDisk(t *testing.T) {
 
 // TestDeadMount checks that a staging path with a file system that cannot be read is mounted anew (166).
 func TestDeadMount(t *testing.T) {
-	w := newWorld(t, node.Config{})
+	w := newHost(t, node.Config{})
 	w.attach(1, 384*mib)
 	path, err := w.stage(1, capability("xfs"))
 	w.must(err)
@@ -380,7 +380,7 @@ func TestDeadMount(t *testing.T) {
 }
 
 // shutdown has the kernel fail all access to an xfs file system, as after errors of its device.
-func shutdown(w *world, path string) {
+func shutdown(w *host, path string) {
 	w.t.Helper()
 	const goingDown, logFlush = 0x8004587d, 1
 	f, err := os.Open(path)
@@ -389,7 +389,7 @@ func shutdown(w *world, path string) {
 	w.must(f.Close())
 }
 
-func (w *world) health(path string) []*csispec.VolumeHealth_VolumeHealthEntry {
+func (w *host) health(path string) []*csispec.VolumeHealth_VolumeHealthEntry {
 	w.t.Helper()
 	answer, err := w.NodeGetVolumeHealth(w.t.Context(), &csispec.NodeGetVolumeHealthRequest{VolumeId: volume, StagingTargetPath: path})
 	w.must(err)
@@ -398,7 +398,7 @@ func (w *world) health(path string) []*csispec.VolumeHealth_VolumeHealthEntry {
 
 // TestAnotherDeviceAtThePath checks that a mount of an earlier attachment's device is replaced.
 func TestAnotherDeviceAtThePath(t *testing.T) {
-	w := newWorld(t, node.Config{})
+	w := newHost(t, node.Config{})
 	w.attach(1, 64*mib)
 	path, err := w.stage(1, capability("ext4"))
 	w.must(err)

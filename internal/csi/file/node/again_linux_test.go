@@ -15,7 +15,7 @@ import (
 
 // TestStageAgain checks defect 25: a volume that is staged again is mounted as its options say now, or the request says why not.
 func TestStageAgain(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newMachine(t, nil)
 	staging, target := w.path("stage"), w.path("pod/volume")
 	stage := func(options ...string) error { return w.stage(id, staging, capability(options...)) }
 	for i, c := range []struct {
@@ -50,7 +50,7 @@ func TestStageAgain(t *testing.T) {
 func TestGroupsOfPods(t *testing.T) {
 	for modes, own := range map[string]bool{"file_mode=0660,dir_mode=0770": true, "file_mode=0660,dir_mode=0777": true,
 		"file_mode=0777,dir_mode=0777": false, "file_mode=0660,dir_mode=0770,gid=7": false} {
-		w := newWorld(t, nil)
+		w := newMachine(t, nil)
 		of := func(group string) *csispec.VolumeCapability {
 			c := capability(modes)
 			c.GetMount().VolumeMountGroup = group
@@ -91,7 +91,7 @@ func TestGroupsOfPods(t *testing.T) {
 // TestGroupsOfPodsByNFS checks defect 25: the files of an NFS volume get the group of a second pod on a node.
 func TestGroupsOfPodsByNFS(t *testing.T) {
 	for policy, want := range map[string]int{"None": 0, "OnRootMismatch": 99, "Always": 99} {
-		w := newWorld(t, nil)
+		w := newMachine(t, nil)
 		of := func(group string) *csispec.VolumeCapability {
 			c := capability()
 			c.GetMount().VolumeMountGroup = group
@@ -119,7 +119,7 @@ func TestGroupsOfPodsByNFS(t *testing.T) {
 
 // TestOptions checks that the options of a mount are those that the kernel shows, also below a symbolic link.
 func TestOptions(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newMachine(t, nil)
 	path := w.path("fs")
 	if err := os.Mkdir(path, 0o755); err != nil {
 		t.Fatal(err)

@@ -73,8 +73,8 @@ func (s *shares) Mount(_ context.Context, m share.Mount, target string, c file.C
 	return syscall.Mount(s.dir, target, "", syscall.MS_BIND, "")
 }
 
-// world is a node.
-type world struct {
+// machine is a node.
+type machine struct {
 	*node.Node
 	t       *testing.T
 	shares  *shares
@@ -83,13 +83,13 @@ type world struct {
 	dir     string
 }
 
-func newWorld(t *testing.T, change func(*node.Config)) *world {
+func newMachine(t *testing.T, change func(*node.Config)) *machine {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("mounts need root")
 	}
 	dir := t.TempDir()
-	w := &world{t: t, dir: dir, secrets: map[string]map[string]string{}, shares: &shares{dir: filepath.Join(dir, "server"), at: map[string]share.Mount{}}}
+	w := &machine{t: t, dir: dir, secrets: map[string]map[string]string{}, shares: &shares{dir: filepath.Join(dir, "server"), at: map[string]share.Mount{}}}
 	if err := os.Mkdir(w.shares.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func newWorld(t *testing.T, change func(*node.Config)) *world {
 	return w
 }
 
-func (w *world) path(name string) string {
+func (w *machine) path(name string) string {
 	path := filepath.Join(w.dir, name)
 	w.t.Cleanup(func() {
 		for syscall.Unmount(path, syscall.MNT_DETACH) == nil { // until nothing is mounted
@@ -135,7 +135,7 @@ func capability(options ...string) *csispec.VolumeCapability {
 }
 
 // stage stages a volume with attributes, given as key and value in turns.
-func (w *world) stage(volume, path string, c *csispec.VolumeCapability, attributes ...string) error {
+func (w *machine) stage(volume, path string, c *csispec.VolumeCapability, attributes ...string) error {
 	values := map[string]string{}
 	for i := 0; i+1 < len(attributes); i += 2 {
 		values[attributes[i]] = attributes[i+1]
@@ -155,7 +155,7 @@ func wantCode(t *testing.T, what string, err error, want codes.Code) {
 
 // TestStage checks rows 64, 65, 67 to 70 and 80: sources and options of mounts.
 func TestStage(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newMachine(t, nil)
 	w.secrets["apps/azure-storage-account-acct-secret"] = map[string]string{"azurestorageaccountname": "acct", "azurestorageaccountkey": "k1\n"}
 	group := capability()
 	group.GetMount().VolumeMountGroup = "5678"
@@ -218,7 +218,7 @@ func TestStage(t *testing.T) {
 
 // TestBadStage checks rows 62, 63 and 68.
 func TestBadStage(t *testing.T) {
-	w := newWorld(t, func(c *node.Config) { c.Key = nil })
+	w := newMachine(t, func(c *node.Config) { c.Key = nil })
 	path := w.path("stage")
 	for what, c := range map[string]struct {
 		id         string
@@ -252,7 +252,7 @@ func TestBadStage(t *testing.T) {
 
 // TestKeyFromAzure checks that the key is read from Azure if there is no Secret.
 func TestKeyFromAzure(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newMachine(t, nil)
 	if err := w.stage(id, w.path("stage"), capability()); err != nil || w.keys != 1 || w.shares.given[0].Key != secret.New("key-of-azure") {
 		t.Errorf("%v, %d keys", err, w.keys)
 	}
@@ -264,7 +264,7 @@ func TestManyMountsOfAnAccount(t *testing.T) {
 	account := testkit.Group.Resource(storage.Accounts, "acct")
 	cloud.Put(account, map[string]any{"location": testkit.Location, "kind": "StorageV2", "sku": map[string]any{"name": "Standard_LRS"}})
 	cloud.Forget()
-	w := newWorld(t, func(c *node.Config) {
+	w := newMachine(t, func(c *node.Config) {
 		c.Key = file.NewKeys(cloud.Client).Of
 		c.Cluster.Subscription, c.Cluster.ResourceGroup = testkit.Subscription, testkit.ResourceGroup
 	})
@@ -292,7 +292,7 @@ func TestManyMountsOfAnAccount(t *testing.T) {
 	}
 }
 
-func (w *world) publish(staging, target string, change func(*csispec.NodePublishVolumeRequest)) error {
+func (w *machine) publish(staging, target string, change func(*csispec.NodePublishVolumeRequest)) error {
 	r := &csispec.NodePublishVolumeRequest{VolumeId: id, StagingTargetPath: staging, TargetPath: target, VolumeCapability: capability()}
 	if change != nil {
 		change(r)
@@ -303,7 +303,7 @@ func (w *world) publish(staging, target string, change func(*csispec.NodePublish
 
 // TestPublish checks rows 73, 74, 78 and 79.
 func TestPublish(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newMachine(t, nil)
 	staging, target := w.path("stage"), w.path("pod/volume")
 	wantCode(t, "not staged", w.publish(staging, target, nil), codes.FailedPrecondition)
 	wantCode(t, "74", w.publish("", target, nil), codes.InvalidArgument)
@@ -338,7 +338,7 @@ func TestPublish(t *testing.T) {
 }
 
 // deadMount mounts a file system at a path whose server ends at once, so that the path cannot be read.
-func (w *world) deadMount(path string) {
+func (w *machine) deadMount(path string) {
 	w.t.Helper()
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		w.t.Fatal(err)
@@ -355,7 +355,7 @@ func (w *world) deadMount(path string) {
 }
 
 // wantDead checks that a dead mount is still at a path.
-func (w *world) wantDead(what, path string) {
+func (w *machine) wantDead(what, path string) {
 	w.t.Helper()
 	if _, err := os.ReadDir(path); !errors.Is(err, syscall.ENOTCONN) {
 		w.t.Errorf("%s: %s: %v, want the dead mount", what, path, err)
@@ -365,7 +365,7 @@ func (w *world) wantDead(what, path string) {
 // TestDeadMounts checks row 71: staging replaces a dead mount. Publishing does not unmount it, as the pod would then write to the
 // node's own file system.
 func TestDeadMounts(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newMachine(t, nil)
 	staging, target, other := w.path("stage"), w.path("pod/volume"), w.path("other/volume")
 	w.deadMount(staging)
 	err := w.publish(staging, other, nil)
@@ -402,7 +402,7 @@ func TestDeadMounts(t *testing.T) {
 }
 
 // hang mounts a file system at a path whose server does not answer until the returned function ends it.
-func (w *world) hang(path string) (end func()) {
+func (w *machine) hang(path string) (end func()) {
 	w.t.Helper()
 	if err := os.MkdirAll(path, 0o755); err != nil {
 		w.t.Fatal(err)
@@ -424,7 +424,7 @@ func (w *world) hang(path string) (end func()) {
 // TestStatisticsOfAHungServer checks defect 27: requests for the statistics of a volume end although its server does not answer,
 // and together hold one thread.
 func TestStatisticsOfAHungServer(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newMachine(t, nil)
 	path := w.path("pod/volume")
 	end := w.hang(path)
 	defer end()
@@ -453,7 +453,7 @@ func (hanging) Mount(ctx context.Context, _ share.Mount, _ string, _ file.Creden
 func TestMountThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mounter node.Mounter = hanging{}
-		w := newWorld(t, func(c *node.Config) { c.Mounter = mounterFunc(func() node.Mounter { return mounter }) })
+		w := newMachine(t, func(c *node.Config) { c.Mounter = mounterFunc(func() node.Mounter { return mounter }) })
 		path := w.path("stage")
 		began := time.Now()
 		wantCode(t, "26", w.stage(id, path, capability()), codes.DeadlineExceeded)
@@ -523,7 +523,7 @@ func TestKernel(t *testing.T) {
 
 // TestKeysOfSecrets checks defect 18: each mount has the key that its Secret has now, and a volume gets no key of another namespace.
 func TestKeysOfSecrets(t *testing.T) {
-	w := newWorld(t, func(c *node.Config) { c.Key = nil })
+	w := newMachine(t, func(c *node.Config) { c.Key = nil })
 	secret := func(key string) map[string]string {
 		return map[string]string{"azurestorageaccountname": "acct", "azurestorageaccountkey": key}
 	}
@@ -548,7 +548,7 @@ func TestKeyThatChanges(t *testing.T) {
 	account := testkit.Group.Resource(storage.Accounts, "acct")
 	cloud.Put(account, map[string]any{"location": testkit.Location, "kind": "StorageV2", "sku": map[string]any{"name": "Standard_LRS"}})
 	keys, now := file.NewKeys(cloud.Client), file.NewKeys(cloud.Client)
-	w := newWorld(t, func(c *node.Config) {
+	w := newMachine(t, func(c *node.Config) {
 		c.Key, c.Refused = keys.Of, keys.Refused
 		c.Cluster.Subscription, c.Cluster.ResourceGroup = testkit.Subscription, testkit.ResourceGroup
 	})
@@ -594,7 +594,7 @@ func TestKeysThatCannotBeRead(t *testing.T) {
 		azure.Throttled: codes.Unavailable, azure.Unavailable: codes.Unavailable, azure.Denied: codes.PermissionDenied,
 		azure.NotFound: codes.NotFound,
 	} {
-		w := newWorld(t, func(c *node.Config) {
+		w := newMachine(t, func(c *node.Config) {
 			c.Key = func(context.Context, azure.ID, bool) (secret.Text, error) {
 				return secret.Text{}, &azure.Error{Kind: kind}
 			}
@@ -606,7 +606,7 @@ func TestKeysThatCannotBeRead(t *testing.T) {
 // TestInline checks rows 75 to 77.
 func TestInline(t *testing.T) {
 	var asked []string
-	w := newWorld(t, func(c *node.Config) {
+	w := newMachine(t, func(c *node.Config) {
 		c.Authorize = func(_ context.Context, namespace, account, secret string) error {
 			asked = append(asked, namespace+"/"+account+"/"+secret)
 			if account == "nobody" {
@@ -654,7 +654,7 @@ func TestGroupOfNFS(t *testing.T) {
 		rootFirst    bool // the root has the group before
 		root, inside int
 	}{{"None", false, 0, 0}, {"OnRootMismatch", false, 5678, 5678}, {"OnRootMismatch", true, 5678, 0}, {"Always", true, 5678, 5678}} {
-		w := newWorld(t, nil)
+		w := newMachine(t, nil)
 		inside := filepath.Join(w.shares.dir, "f")
 		if err := os.WriteFile(inside, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -684,7 +684,7 @@ func TestGroupOfNFS(t *testing.T) {
 // TestPermissions checks row 16: the mode of the root of an NFS volume.
 func TestPermissions(t *testing.T) {
 	for text, want := range map[string]os.FileMode{"": 0o777, "0": 0o755, "0700": 0o700, "2770": 0o770 | os.ModeSetgid} {
-		w := newWorld(t, nil)
+		w := newMachine(t, nil)
 		if err := w.stage(id, w.path("stage"), capability(), "protocol", "nfs", "mountPermissions", text); err != nil {
 			t.Fatal(err)
 		}
@@ -702,7 +702,7 @@ func TestToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	tokens := filepath.Join(dir, "tokens")
-	w := newWorld(t, func(c *node.Config) {
+	w := newMachine(t, func(c *node.Config) {
 		c.Tickets = node.Helper{Program: program, Dir: tokens, Authority: "https://login.microsoftonline.com"}
 	})
 	class := map[string]string{"mountWithWorkloadIdentityToken": "true", "clientID": "c-1", "tenantID": "t-1",

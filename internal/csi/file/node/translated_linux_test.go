@@ -19,7 +19,7 @@ import (
 
 // TestVolumesOfTheInTreeDriver checks that volumes mount as Kubernetes translates them. The kubelet sends the values of their Secret.
 func TestVolumesOfTheInTreeDriver(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newMachine(t, nil)
 	translator := translation.New()
 	persistent := func(name, secret, share, group string) *corev1.PersistentVolume {
 		v, err := translator.TranslateInTreePVToCSI(klog.Background(), &corev1.PersistentVolume{
@@ -70,7 +70,7 @@ func TestVolumesOfTheInTreeDriver(t *testing.T) {
 
 // TestUnneededAttributes checks that a node does not judge attributes of the controller, and still judges its own.
 func TestUnneededAttributes(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newMachine(t, nil)
 	attributes := []string{"skuName", "Premium", "location", "West Europe", "accountQuota", "x", "shareAccessTier", "hot", "tags", "x",
 		"provisionedIOPS", "many", "networkEndpointType", "none", "useDataPlaneAPI", "maybe", "rootSquashType", "x", "enableMultichannel", "x"}
 	if err := w.stage(id, w.path("stage"), capability(), attributes...); err != nil {
@@ -88,7 +88,7 @@ func unreachable(string, file.Credentials) (file.FileService, error) {
 // TestFolderThatCannotBeCreated checks that a folder which cannot be created does not stop the mount: it may exist. If the mount
 // fails, the error says both.
 func TestFolderThatCannotBeCreated(t *testing.T) {
-	w := newWorld(t, func(c *node.Config) { c.Files, c.Key = unreachable, nil })
+	w := newMachine(t, func(c *node.Config) { c.Files, c.Key = unreachable, nil })
 	for i, protocol := range []string{"smb", "nfs"} {
 		path := w.path("stage-" + protocol)
 		w.secrets["apps/azure-storage-account-acct-secret"] = map[string]string{"azurestorageaccountname": "acct", "azurestorageaccountkey": "k"}
@@ -111,7 +111,7 @@ func TestFolderThatCannotBeCreated(t *testing.T) {
 
 // TestSecretOfAnotherAccount checks that the key of another account is not used.
 func TestSecretOfAnotherAccount(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newMachine(t, nil)
 	other := map[string]string{"azurestorageaccountname": "acct2", "azurestorageaccountkey": "k"}
 	w.secrets["apps/mine"] = other
 	if err := w.stage(id, w.path("stage"), capability(), "secretName", "mine"); err != nil || w.shares.given[0].Key != secret.New("key-of-azure") {

@@ -71,12 +71,15 @@ func shownID(scope azure.ID, name string) string {
 	return string(azure.ID("").Resource(definitionType, name))
 }
 
-func listDefinitions(c *behaviour.Call) ([]behaviour.Object, error) {
+func listDefinitions(c *behaviour.Call) ([]behaviour.Object, error) { return Definitions(c, c.ID), nil }
+
+// Definitions are the roles that can be assigned at, above or below a scope.
+func Definitions(w behaviour.World, at azure.ID) []behaviour.Object {
 	items := []behaviour.Object{}
-	for _, d := range all(c, definitionType) {
+	for _, d := range all(w, definitionType) {
 		visible := false
 		for _, scope := range behaviour.Texts(d.doc, "properties.assignableScopes") {
-			visible = visible || related(c.ID, azure.ID(scope))
+			visible = visible || related(at, azure.ID(scope))
 		}
 		if visible {
 			view := behaviour.Clone(d.doc)
@@ -85,9 +88,9 @@ func listDefinitions(c *behaviour.Call) ([]behaviour.Object, error) {
 		}
 	}
 	for _, r := range builtin() {
-		items = append(items, r.document(c.ID))
+		items = append(items, r.document(at))
 	}
-	return items, nil
+	return items
 }
 
 func fillDefinition(c *behaviour.Call) error {

@@ -74,3 +74,19 @@ func definitionFilter(_ *behaviour.Call, text string) (func(behaviour.Object) bo
 	everywhere := func(string, behaviour.Object) bool { return true }
 	return filter(text, map[string]func(string, behaviour.Object) bool{"atscopeandbelow": everywhere, "atscope": everywhere})
 }
+
+// PrincipalFilter parses a $filter of schedules of roles: comparisons with properties, and asTarget, asRequestor, assignedTo and atScope.
+func PrincipalFilter(c *behaviour.Call, text string) (func(behaviour.Object) bool, error) {
+	own, _ := authorID(c).(string)
+	is := func(name, principal string) func(string, behaviour.Object) bool {
+		return func(argument string, o behaviour.Object) bool {
+			return strings.EqualFold(property(o, name), argument+principal)
+		}
+	}
+	return filter(text, map[string]func(string, behaviour.Object) bool{
+		"atscope": func(_ string, o behaviour.Object) bool {
+			return at(c.ID, azure.ID(behaviour.Text(o, "properties.scope")))
+		},
+		"assignedto": is("principalId", ""), "astarget": is("principalId", own), "asrequestor": is("requestorId", own),
+	})
+}

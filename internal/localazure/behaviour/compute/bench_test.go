@@ -17,7 +17,7 @@ const thousand = 1000
 // BenchmarkListThousandInstances reads all pages of a scale set of 1,000 instances
 // with their instance views, over HTTPS.
 func BenchmarkListThousandInstances(b *testing.B) {
-	w := newWorld(b, core.Options{})
+	w := newSubscription(b, core.Options{})
 	w.scaleSet(model{capacity: thousand})
 	server := httptest.NewUnstartedServer(w.Emulator)
 	server.EnableHTTP2 = true
@@ -47,7 +47,7 @@ func BenchmarkListThousandInstances(b *testing.B) {
 
 // BenchmarkCreateThousandInstances creates and deletes a scale set of 1,000.
 func BenchmarkCreateThousandInstances(b *testing.B) {
-	w := newWorld(b, core.Options{})
+	w := newSubscription(b, core.Options{})
 	body := model{capacity: thousand, zones: []string{"1", "2", "3"}}.json()
 	for b.Loop() {
 		w.must("PUT", set, body)
@@ -59,7 +59,7 @@ func BenchmarkCreateThousandInstances(b *testing.B) {
 
 // BenchmarkUpgradeThousandInstances puts 1,000 instances into a load balancer's pool.
 func BenchmarkUpgradeThousandInstances(b *testing.B) {
-	w := newWorld(b, core.Options{})
+	w := newSubscription(b, core.Options{})
 	w.balancer()
 	w.scaleSet(model{capacity: thousand})
 	in, out := model{capacity: thousand, pools: []string{pool}}.json(), model{capacity: thousand}.json()
@@ -82,7 +82,7 @@ func nextLink(b *testing.B, text []byte) string {
 // BenchmarkUpdateOneOfThousandInstances writes one instance, as a cloud provider does for every node that joins or
 // leaves a pool.
 func BenchmarkUpdateOneOfThousandInstances(b *testing.B) {
-	w := newWorld(b, core.Options{})
+	w := newSubscription(b, core.Options{})
 	w.balancer()
 	w.scaleSet(model{capacity: thousand})
 	body := func(m model) string {

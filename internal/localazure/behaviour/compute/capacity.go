@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"iter"
 	"strings"
 
 	"kaz/internal/azure"
@@ -8,6 +9,14 @@ import (
 	"kaz/internal/localazure/behaviour/compute/schema"
 	"kaz/internal/localazure/behaviour/compute/vm"
 )
+
+// both shows what two functions show.
+func both(first, second func(*behaviour.Call, behaviour.Object)) func(*behaviour.Call, behaviour.Object) {
+	return func(c *behaviour.Call, view behaviour.Object) {
+		first(c, view)
+		second(c, view)
+	}
+}
 
 // showHost shows the state of a dedicated host, if a request asks for it.
 func showHost(c *behaviour.Call, view behaviour.Object) {
@@ -19,10 +28,29 @@ func showHost(c *behaviour.Call, view behaviour.Object) {
 
 const reservationType = schema.Namespace + "capacityReservationGroups/capacityReservations"
 
-// showReservation shows the state of a capacity reservation and what uses it, if a request asks for it.
+// showReservation shows what a capacity reservation is for, and its state if a request asks for it.
 func showReservation(c *behaviour.Call, view behaviour.Object) {
+	id := azure.ID(behaviour.Text(view, "id"))
+	machines := []any{}
+	for machine := range reservers(c, id, view) {
+		machines = append(machines, behaviour.Ref(machine))
+	}
+	behaviour.Set(view, "properties.virtualMachinesAssociated", machines)
 	if c.Expands("instanceView") {
-		behaviour.Set(view, "properties.instanceView", reservationView(c, azure.ID(behaviour.Text(view, "id")), view))
+		behaviour.Set(view, "properties.instanceView", reservationView(c, id, view))
+	}
+}
+
+// reservers are the machines that a reservation is for: those of its size that refer to its group.
+func reservers(c *behaviour.Call, id azure.ID, reservation behaviour.Object) iter.Seq2[azure.ID, behaviour.Object] {
+	return func(yield func(azure.ID, behaviour.Object) bool) {
+		for machine, doc := range c.List(azure.SubscriptionID(id.Subscription()), schema.Namespace+"virtualMachines") {
+			if behaviour.RefID(doc, "properties.capacityReservation.capacityReservationGroup").Equal(id.Parent()) &&
+				strings.EqualFold(behaviour.Text(doc, "properties.hardwareProfile.vmSize"), behaviour.Text(reservation, "sku.name")) &&
+				!yield(machine, doc) {
+				return
+			}
+		}
 	}
 }
 
@@ -49,14 +77,12 @@ func showReservations(c *behaviour.Call, view behaviour.Object) {
 	}
 }
 
-// reservationView is the state of a reservation: its capacity, and the running machines of its size that refer to its group.
+// reservationView is the state of a reservation: its capacity, and the running machines that it is for.
 func reservationView(c *behaviour.Call, id azure.ID, reservation behaviour.Object) behaviour.Object {
 	capacity, _ := behaviour.Int(reservation, "sku.capacity")
 	running := []any{}
-	for machine, doc := range c.List(azure.SubscriptionID(id.Subscription()), schema.Namespace+"virtualMachines") {
-		group := behaviour.RefID(doc, "properties.capacityReservation.capacityReservationGroup")
-		if group.Equal(id.Parent()) && vm.PowerOf(doc) == vm.Running &&
-			strings.EqualFold(behaviour.Text(doc, "properties.hardwareProfile.vmSize"), behaviour.Text(reservation, "sku.name")) {
+	for machine, doc := range reservers(c, id, reservation) {
+		if vm.PowerOf(doc) == vm.Running {
 			running = append(running, behaviour.Ref(machine))
 		}
 	}

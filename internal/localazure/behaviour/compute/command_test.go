@@ -14,12 +14,12 @@ import (
 
 // guest is a machine that boots, as what runs machines sees it.
 type guest struct {
-	world
+	subscription
 	id azure.ID
 }
 
 // bootedMachine makes a machine with software that is ready.
-func (w world) bootedMachine() guest {
+func (w subscription) bootedMachine() guest {
 	w.Helper()
 	w.must("PUT", machine, machineBody(w.newInterface("nic"), func(doc behaviour.Object) {
 		behaviour.Set(doc, "properties.osProfile.customData", "I2Nsb3VkLWNvbmZpZwo=")
@@ -28,13 +28,13 @@ func (w world) bootedMachine() guest {
 }
 
 // bootedInstance makes an instance of a scale set with software that is ready.
-func (w world) bootedInstance() guest {
+func (w subscription) bootedInstance() guest {
 	w.Helper()
 	w.scaleSet(model{capacity: 1})
 	return w.ready(first)
 }
 
-func (w world) ready(id string) guest {
+func (w subscription) ready(id string) guest {
 	g := guest{w, azure.ID(id)}
 	g.edit(func(in behaviour.World, doc behaviour.Object) {
 		vm.SetGuest(doc, vm.Guest{State: vm.GuestReady}, in.Now())
@@ -81,9 +81,9 @@ func (g guest) end(s vm.Script, r vm.Result) {
 // onBoth runs a test on a virtual machine and on an instance of a scale set, that boot.
 func onBoth(t *testing.T, f func(g guest)) {
 	t.Helper()
-	for name, start := range map[string]func(world) guest{"machine": world.bootedMachine, "instance": world.bootedInstance} {
+	for name, start := range map[string]func(subscription) guest{"machine": subscription.bootedMachine, "instance": subscription.bootedInstance} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { f(start(newWorld(t, core.Options{Boots: true}))) })
+			synctest.Test(t, func(t *testing.T) { f(start(newSubscription(t, core.Options{Boots: true}))) })
 		})
 	}
 }
@@ -136,7 +136,7 @@ func TestCommandOfAMachineThatFailed(t *testing.T) {
 
 // A machine that is only a document runs nothing, and says so.
 func TestCommandOfADocument(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
 	poll := w.do("POST", machine+"/runCommand", `{"commandId":"RunShellScript","script":["true"]}`).Header.Get("Azure-AsyncOperation")
 	w.want(behaviour.Objects(w.get(poll), "properties.output.value")[0], "message", "Enable succeeded: \n[stdout]\n\n[stderr]\n"+
@@ -203,7 +203,7 @@ func TestRunCommandResource(t *testing.T) {
 
 func TestRefusedRunCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := newWorld(t, core.Options{Boots: true}).bootedMachine()
+		g := newSubscription(t, core.Options{Boots: true}).bootedMachine()
 		for properties, code := range map[string]string{
 			`{}`: "InvalidParameter",
 			`{"source":{"script":"true","scriptUri":"https://x"}}`:            "InvalidParameter",
@@ -221,7 +221,7 @@ func TestRefusedRunCommands(t *testing.T) {
 
 // The console of a machine has addresses in an account of the user, or in one of Azure, which the instance view does not name.
 func TestBootDiagnostics(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	const retrieve = "/retrieveBootDiagnosticsData"
 	w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
 	w.refused("POST", machine+retrieve, "", 409, "OperationNotAllowed")

@@ -41,15 +41,19 @@ func Provider() behaviour.Provider {
 			types[i].Show = placementGroups
 		case "galleries/images/versions":
 			types[i].Settle, types[i].Show = copyImage, showReplication
+		case "galleries/applications/versions":
+			types[i].Show = showReplication
+		case "galleries":
+			shareGallery(&types[i])
 		case "restorePointCollections":
 			types[i].Fill = locateSource
 			types[i].Show = showChildren("restorePoints", "restorePoints")
 		case "hostGroups":
 			types[i].Show = showChildren("hosts", "")
 		case "capacityReservationGroups":
-			types[i].Show = showReservations
+			types[i].Show = both(types[i].Show, showReservations)
 		case "hostGroups/hosts":
-			types[i].Show = showHost
+			types[i].Show = both(types[i].Show, showHost)
 		case "capacityReservationGroups/capacityReservations":
 			types[i].Show = showReservation
 		}

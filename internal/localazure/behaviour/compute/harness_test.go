@@ -29,16 +29,16 @@ const (
 	machine = group + "/providers/Microsoft.Compute/virtualMachines/vm"
 )
 
-// world is a local Azure with a group and a network in it.
-type world struct {
+// subscription is a local Azure with a group and a network in it.
+type subscription struct {
 	testing.TB
 	*behaviourtest.Azure
 }
 
-func newWorld(t testing.TB, o core.Options) world {
+func newSubscription(t testing.TB, o core.Options) subscription {
 	t.Helper()
 	o.Providers = []behaviour.Provider{resources.Provider(), network.Provider(), compute.Provider()}
-	w := world{TB: t, Azure: behaviourtest.StartWith(t, o)}
+	w := subscription{TB: t, Azure: behaviourtest.StartWith(t, o)}
 	w.must("PUT", vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16","fd00::/48"]},"subnets":[
 		{"name":"nodes","properties":{"addressPrefix":"10.0.0.0/20"}},
 		{"name":"tiny","properties":{"addressPrefix":"10.0.240.0/29"}},
@@ -46,13 +46,13 @@ func newWorld(t testing.TB, o core.Options) world {
 	return w
 }
 
-func (w world) do(method, path, body string, header ...string) behaviourtest.Answer {
+func (w subscription) do(method, path, body string, header ...string) behaviourtest.Answer {
 	w.Helper()
 	return w.Request(method, path, body, header...)
 }
 
 // must sends a request that must succeed, with its operation.
-func (w world) must(method, path, body string, header ...string) behaviourtest.Answer {
+func (w subscription) must(method, path, body string, header ...string) behaviourtest.Answer {
 	w.Helper()
 	got := w.do(method, path, body, header...)
 	if got.Status >= http.StatusMultipleChoices {
@@ -67,18 +67,18 @@ func (w world) must(method, path, body string, header ...string) behaviourtest.A
 	return got
 }
 
-func (w world) get(path string) behaviour.Object {
+func (w subscription) get(path string) behaviour.Object {
 	w.Helper()
 	return w.must("GET", path, "").Body
 }
 
-func (w world) list(path string) []behaviour.Object {
+func (w subscription) list(path string) []behaviour.Object {
 	w.Helper()
 	return behaviour.Objects(w.get(path), "value")
 }
 
 // refused sends a request that must fail.
-func (w world) refused(method, path, body string, status int, code string) {
+func (w subscription) refused(method, path, body string, status int, code string) {
 	w.Helper()
 	got := w.do(method, path, body)
 	if got.Status != status || got.Code() != code {
@@ -87,7 +87,7 @@ func (w world) refused(method, path, body string, status int, code string) {
 }
 
 // want compares a value at a path of a document.
-func (w world) want(doc behaviour.Object, path string, value any) {
+func (w subscription) want(doc behaviour.Object, path string, value any) {
 	w.Helper()
 	if got := behaviour.At(doc, path); !behaviour.Equal(got, value) {
 		w.Errorf("%s of %v is %v, want %v", path, doc["id"], got, value)
@@ -175,16 +175,16 @@ func text(v any) string {
 	return string(b)
 }
 
-func (w world) scaleSet(m model) { w.Helper(); w.must("PUT", set, m.json()) }
+func (w subscription) scaleSet(m model) { w.Helper(); w.must("PUT", set, m.json()) }
 
-func (w world) balancer() {
+func (w subscription) balancer() {
 	w.Helper()
 	w.must("PUT", balance, `{"location":"eastus","sku":{"name":"Standard"},"properties":{"backendAddressPools":[{"name":"nodes"}],
 		"frontendIPConfigurations":[{"name":"f","properties":{"subnet":{"id":"`+subnet+`"}}}]}}`)
 }
 
 // instanceIDs returns the ids of the instances in the order of the list.
-func (w world) instanceIDs() []string {
+func (w subscription) instanceIDs() []string {
 	w.Helper()
 	var ids []string
 	for _, i := range w.list(set + "/virtualMachines") {
@@ -194,7 +194,7 @@ func (w world) instanceIDs() []string {
 }
 
 // members returns the IP configurations in the load balancer's pool.
-func (w world) members() []string {
+func (w subscription) members() []string {
 	w.Helper()
 	var ids []string
 	for _, ref := range behaviour.Objects(w.get(pool), "properties.backendIPConfigurations") {

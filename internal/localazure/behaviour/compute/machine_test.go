@@ -16,7 +16,7 @@ import (
 	"kaz/internal/localazure/core"
 )
 
-func (w world) newInterface(name string) string {
+func (w subscription) newInterface(name string) string {
 	w.Helper()
 	id := group + "/providers/Microsoft.Network/networkInterfaces/" + name
 	w.must("PUT", id, `{"location":"eastus","properties":{"ipConfigurations":[{"name":"ip","properties":{"subnet":{"id":"`+subnet+`"}}}]}}`)
@@ -38,7 +38,7 @@ func machineBody(nic string, change func(doc behaviour.Object)) string {
 	return text(doc)
 }
 
-func (w world) disk(name string, gib int, zone string) string {
+func (w subscription) disk(name string, gib int, zone string) string {
 	w.Helper()
 	id := group + "/providers/Microsoft.Compute/disks/" + name
 	zones := ""
@@ -52,7 +52,7 @@ func (w world) disk(name string, gib int, zone string) string {
 }
 
 func TestAVirtualMachineOwnsItsInterfaceAndItsDisk(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	nic := w.newInterface("nic")
 	w.must("PUT", machine, machineBody(nic, nil))
 	doc := w.get(machine)
@@ -77,7 +77,7 @@ func TestAVirtualMachineOwnsItsInterfaceAndItsDisk(t *testing.T) {
 }
 
 func TestDeleteOptions(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	nic := w.newInterface("nic")
 	data := w.disk("data", 8, "")
 	w.must("PUT", machine, machineBody(nic, func(doc behaviour.Object) {
@@ -96,7 +96,7 @@ func TestDeleteOptions(t *testing.T) {
 }
 
 func TestMachinesRefuse(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	nic := w.newInterface("nic")
 	for _, tt := range []struct {
 		name   string
@@ -124,7 +124,7 @@ func TestMachinesRefuse(t *testing.T) {
 		}, 404, "NotFound"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := world{TB: t, Azure: w.With(t)}
+			w := subscription{TB: t, Azure: w.With(t)}
 			w.refused("PUT", machine, machineBody(nic, tt.change), tt.status, tt.code)
 		})
 	}
@@ -157,7 +157,7 @@ func owners() []owner {
 func TestDataDisks(t *testing.T) {
 	for _, o := range owners() {
 		t.Run(o.name, func(t *testing.T) {
-			w := newWorld(t, core.Options{})
+			w := newSubscription(t, core.Options{})
 			w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
 			w.scaleSet(model{capacity: 1})
 			a, b := w.disk("a", 8, ""), w.disk("b", 200, "")
@@ -201,7 +201,7 @@ func TestDataDisks(t *testing.T) {
 func TestAttachAndDetachByAction(t *testing.T) {
 	for _, o := range owners() {
 		t.Run(o.name, func(t *testing.T) {
-			w := newWorld(t, core.Options{Throttle: true})
+			w := newSubscription(t, core.Options{Throttle: true})
 			w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
 			w.scaleSet(model{capacity: 1})
 			a, b := w.disk("a", 8, ""), w.disk("b", 8, "")
@@ -230,7 +230,7 @@ func TestAttachAndDetachByAction(t *testing.T) {
 }
 
 func TestADiskBelongsToOneMachine(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
 	w.scaleSet(model{capacity: 2})
 	a := w.disk("a", 8, "")
@@ -263,7 +263,7 @@ func TestAttachDuringDetach(t *testing.T) {
 	for _, o := range owners() {
 		t.Run(o.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, core.Options{Latency: 1})
+				w := newSubscription(t, core.Options{Latency: 1})
 				<-time.After(time.Hour)
 				w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
 				w.scaleSet(model{capacity: 1})
@@ -283,7 +283,7 @@ func TestAttachDuringDetach(t *testing.T) {
 }
 
 func TestAvailabilitySet(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	as := group + "/providers/Microsoft.Compute/availabilitySets/as"
 	if got := w.must("PUT", as, `{"location":"eastus","sku":{"name":"Aligned"}}`); got.Status != 200 {
 		t.Errorf("create: %d", got.Status)
@@ -304,7 +304,7 @@ func TestAvailabilitySet(t *testing.T) {
 }
 
 func TestDisks(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	a := w.disk("a", 200, "")
 	doc := w.get(a)
 	w.want(doc, "properties.diskIOPSReadWrite", 1100)
@@ -337,7 +337,7 @@ func TestDisks(t *testing.T) {
 }
 
 func TestSnapshotsAndCopies(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	a := w.disk("a", 64, "")
 	snapshot := group + "/providers/Microsoft.Compute/snapshots/s"
 	w.must("PUT", snapshot,
@@ -367,7 +367,7 @@ func TestSnapshotsAndCopies(t *testing.T) {
 // TestSnapshotsOfAnotherRegion checks that a copy of a snapshot takes its time, and is no source before.
 func TestSnapshotsOfAnotherRegion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1})
+		w := newSubscription(t, core.Options{Latency: 1})
 		const near, far = group + "/providers/Microsoft.Compute/snapshots/near", group + "/providers/Microsoft.Compute/snapshots/far"
 		a := w.disk("a", 64, "")
 		<-time.After(time.Minute)
@@ -388,7 +388,7 @@ func TestSnapshotsOfAnotherRegion(t *testing.T) {
 }
 
 func TestGeneratedKeysAreAPair(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	key := group + "/providers/Microsoft.Compute/sshPublicKeys/k"
 	w.must("PUT", key, `{"location":"eastus"}`)
 	pair := w.must("POST", key+"/generateKeyPair", "").Body
@@ -411,7 +411,7 @@ func TestGeneratedKeysAreAPair(t *testing.T) {
 }
 
 func TestCatalogueOfSizes(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	sub := "/subscriptions/" + core.DefaultSubscription + "/providers/Microsoft.Compute"
 	skus := w.list(sub + "/skus?$filter=location eq 'East US 2'")
 	at := slices.IndexFunc(skus, func(o behaviour.Object) bool { return o["name"] == "Standard_D2s_v3" })
@@ -449,7 +449,7 @@ func TestCatalogueOfSizes(t *testing.T) {
 // TestQuotas checks that machines beyond a quota are refused, with the text that clients look for.
 func TestQuotas(t *testing.T) {
 	sub := "/subscriptions/" + core.DefaultSubscription + "/providers/Microsoft.Compute"
-	w := newWorld(t, core.Options{Quotas: map[string]int{"STANDARDDSv3FAMILY": 6}})
+	w := newSubscription(t, core.Options{Quotas: map[string]int{"STANDARDDSv3FAMILY": 6}})
 	w.scaleSet(model{capacity: 2})
 	w.refused("PATCH", set, `{"sku":{"capacity":4}}`, 409, "OperationNotAllowed")
 	w.want(w.get(set), "sku.capacity", 2)
@@ -471,7 +471,7 @@ func TestQuotas(t *testing.T) {
 }
 
 func TestExtensions(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
 	const script = `{"location":"eastus","properties":{"publisher":"Microsoft.Azure.Extensions","type":"CustomScript",
 		"typeHandlerVersion":"2.1","protectedSettings":{"commandToExecute":"true"}}}`
@@ -495,7 +495,7 @@ func TestExtensions(t *testing.T) {
 }
 
 func TestSpotMachinesAreEvicted(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
 	w.refused("POST", machine+"/simulateEviction", "", 409, "OperationNotAllowed")
 	spot := machine + "2"
@@ -513,7 +513,7 @@ func TestSpotMachinesAreEvicted(t *testing.T) {
 }
 
 func TestGeneralizedMachines(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.must("PUT", machine, machineBody(w.newInterface("nic"), nil))
 	w.refused("POST", machine+"/generalize", "", 409, "OperationNotAllowed")
 	w.must("POST", machine+"/deallocate", "")
@@ -523,7 +523,7 @@ func TestGeneralizedMachines(t *testing.T) {
 
 // User data are shown to a request that asks for them, and to no other.
 func TestUserData(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	nic := w.newInterface("nic")
 	got := w.must("PUT", machine, machineBody(nic, func(o behaviour.Object) { behaviour.Set(o, "properties.userData", "aGVsbG8=") }))
 	w.want(got.Body, "properties.userData", nil)

@@ -47,7 +47,7 @@ type sample struct {
 	body         behaviour.Object
 }
 
-func samples(w world) []sample {
+func samples(w subscription) []sample {
 	network := behaviour.At(model{}.object(), "properties.virtualMachineProfile.networkProfile")
 	vmBody := behaviour.Object{}
 	if err := json.Unmarshal([]byte(machineBody(nic, nil)), &vmBody); err != nil {
@@ -88,11 +88,11 @@ func samples(w world) []sample {
 	}
 }
 
-// TestOddRequestsAreRefused sends corrupt requests to one world. Each gets an answer as from Azure and never an
+// TestOddRequestsAreRefused sends corrupt requests to one subscription. Each gets an answer as from Azure and never an
 // internal error, and all resources can still be read and deleted.
 func TestOddRequestsAreRefused(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := newWorld(t, core.Options{Log: slog.New(slog.DiscardHandler)})
+		w := newSubscription(t, core.Options{Log: slog.New(slog.DiscardHandler)})
 		w.newInterface("nic")
 		w.disk("data", 8, "")
 		w.scaleSet(model{capacity: 1})
@@ -122,8 +122,8 @@ func TestOddRequestsAreRefused(t *testing.T) {
 		w.list(set + "/virtualMachines?$expand=instanceView")
 		w.get(set + "/instanceView")
 		w.must("DELETE", group, "")
-		w.Look(func(world behaviour.World) {
-			for id := range world.List(azure.SubscriptionID(core.DefaultSubscription), "Microsoft.Compute/disks") {
+		w.Look(func(subscription behaviour.World) {
+			for id := range subscription.List(azure.SubscriptionID(core.DefaultSubscription), "Microsoft.Compute/disks") {
 				r.Fatalf("%s outlived its group", id)
 			}
 		})

@@ -68,11 +68,11 @@ func changedSet(change func(doc behaviour.Object)) string {
 
 // TestOSDiskFitsToSize checks the room of ephemeral OS disks, and the disk controllers of images, for machines and for scale sets.
 func TestOSDiskFitsToSize(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	nic := w.newInterface("nic")
 	for _, tt := range osDiskCases() {
 		t.Run(tt.name, func(t *testing.T) {
-			w := world{TB: t, Azure: w.With(t)}
+			w := subscription{TB: t, Azure: w.With(t)}
 			body := machineBody(nic, func(d behaviour.Object) {
 				behaviour.Set(d, "properties.hardwareProfile.vmSize", tt.size)
 				tt.fill(behaviour.Sub(d, "properties"))
@@ -102,7 +102,7 @@ func TestOSDiskFitsToSize(t *testing.T) {
 
 // TestAcceleratedNetworkingOfSizes checks that accelerated networking is refused for a size without it.
 func TestAcceleratedNetworkingOfSizes(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	nic := w.newInterface("nic")
 	w.must("PUT", nic, `{"location":"eastus","properties":{"enableAcceleratedNetworking":true,"ipConfigurations":[{"name":"ip",
 		"properties":{"subnet":{"id":"`+subnet+`"}}}]}}`)

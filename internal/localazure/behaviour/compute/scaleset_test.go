@@ -18,7 +18,7 @@ import (
 )
 
 func TestAScaleSetMakesInstancesWithDisksAndInterfaces(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.scaleSet(model{capacity: 3, zones: []string{"1", "2", "3"}, tags: behaviour.Object{"pool": "np"}})
 	doc := w.get(set)
 	w.want(doc, "properties.provisioningState", "Succeeded")
@@ -65,7 +65,7 @@ func TestAScaleSetMakesInstancesWithDisksAndInterfaces(t *testing.T) {
 }
 
 func TestComputerNamesCountInBase36(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.scaleSet(model{capacity: 40})
 	instances := w.list(set + "/virtualMachines")
 	for n, want := range map[int]string{9: "aks-np-vmss000009", 10: "aks-np-vmss00000a", 35: "aks-np-vmss00000z", 36: "aks-np-vmss000010"} {
@@ -99,7 +99,7 @@ func TestScaleInOrder(t *testing.T) {
 		{"all", nil, "", 3, 0, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t, core.Options{})
+			w := newSubscription(t, core.Options{})
 			m := model{capacity: tt.from, zones: tt.zones}
 			if tt.rule != "" {
 				m.extra = behaviour.Object{"scaleInPolicy": behaviour.Object{"rules": []any{tt.rule}}}
@@ -118,7 +118,7 @@ func TestScaleInOrder(t *testing.T) {
 }
 
 func TestInstanceIDsAreNeverReused(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.scaleSet(model{capacity: 2})
 	w.must("DELETE", set+"/virtualMachines/1", "")
 	w.want(w.get(set), "sku.capacity", 1)
@@ -147,7 +147,7 @@ func TestInstanceIDsAreNeverReused(t *testing.T) {
 }
 
 func TestAProtectedInstanceStays(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.scaleSet(model{capacity: 3})
 	w.must("PUT", set+"/virtualMachines/2", `{"location":"eastus","properties":{"protectionPolicy":{"protectFromScaleIn":true}}}`)
 	w.must("PATCH", set, `{"sku":{"capacity":1}}`)
@@ -159,7 +159,7 @@ func TestAProtectedInstanceStays(t *testing.T) {
 }
 
 func TestModelReachesInstancesByUpgrade(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.balancer()
 	w.scaleSet(model{capacity: 2})
 	// The cloud provider sends a part of the document.
@@ -199,7 +199,7 @@ func TestModelReachesInstancesByUpgrade(t *testing.T) {
 }
 
 func TestAnInstanceCanHaveItsOwnNetwork(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.balancer()
 	w.scaleSet(model{capacity: 2})
 	configs := behaviour.At(model{pools: []string{pool}}.object(), "properties.virtualMachineProfile.networkProfile")
@@ -228,7 +228,7 @@ func TestAnInstanceCanHaveItsOwnNetwork(t *testing.T) {
 }
 
 func TestAutomaticPolicyUpgradesInstances(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.balancer()
 	w.scaleSet(model{capacity: 2, policy: "Automatic"})
 	w.scaleSet(model{capacity: 3, policy: "Automatic", pools: []string{pool}})
@@ -248,7 +248,7 @@ func TestPower(t *testing.T) {
 	} {
 		for _, path := range []string{first + "/" + tt.action, set + "/" + strings.ToLower(tt.action)} {
 			t.Run(tt.action, func(t *testing.T) {
-				w := newWorld(t, core.Options{})
+				w := newSubscription(t, core.Options{})
 				w.scaleSet(model{capacity: 1})
 				if got := w.must("POST", path, ""); got.Status != 202 {
 					t.Errorf("POST %s: %d", path, got.Status)
@@ -258,8 +258,8 @@ func TestPower(t *testing.T) {
 					t.Errorf("statuses %v, want %v", got, want)
 				}
 				w.want(w.list(group + "/providers/Microsoft.Compute/disks")[0], "properties.diskState", tt.diskState)
-				w.Look(func(world behaviour.World) {
-					doc, _ := world.Get(azure.ID(first))
+				w.Look(func(subscription behaviour.World) {
+					doc, _ := subscription.Get(azure.ID(first))
 					if got := vm.PowerOf(doc); got != tt.power {
 						t.Errorf("PowerOf the stored instance is %q, want %q", got, tt.power)
 					}
@@ -275,7 +275,7 @@ func TestPower(t *testing.T) {
 // A power-off with skipShutdown is abrupt, any other change of the power state is not.
 func TestAbruptPowerOff(t *testing.T) {
 	for _, path := range []string{first, set} {
-		w := newWorld(t, core.Options{})
+		w := newSubscription(t, core.Options{})
 		w.scaleSet(model{capacity: 1})
 		for _, step := range []struct {
 			action string
@@ -283,8 +283,8 @@ func TestAbruptPowerOff(t *testing.T) {
 		}{{"powerOff?skipShutdown=true", true}, {"start", false}, {"powerOff?skipShutdown=false", false},
 			{"poweroff?skipshutdown=True", true}, {"deallocate", false}} {
 			w.must("POST", path+"/"+step.action, "")
-			w.Look(func(world behaviour.World) {
-				doc, _ := world.Get(azure.ID(first))
+			w.Look(func(subscription behaviour.World) {
+				doc, _ := subscription.Get(azure.ID(first))
 				if got := vm.Abrupt(doc); got != step.abrupt {
 					t.Errorf("%s of %s: abrupt %t, want %t", step.action, azure.ID(path).Name(), got, step.abrupt)
 				}
@@ -295,7 +295,7 @@ func TestAbruptPowerOff(t *testing.T) {
 
 func TestStatesWhileOperationsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1})
+		w := newSubscription(t, core.Options{Latency: 1})
 		<-time.After(time.Minute)
 		w.scaleSet(model{capacity: 1})
 		w.want(w.get(set), "properties.provisioningState", "Creating")
@@ -322,7 +322,7 @@ func TestStatesWhileOperationsRun(t *testing.T) {
 }
 
 func TestAPutReplacesTagsAndKeepsWhatItDoesNotName(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.scaleSet(model{capacity: 1, tags: behaviour.Object{"a": "1", "b": "2"}})
 	w.must("PUT", set, `{"location":"eastus","tags":{"b":"3"}}`)
 	doc := w.get(set)
@@ -346,7 +346,7 @@ func TestOperationsThatFail(t *testing.T) {
 		{"deallocate", "POST", set + "/deallocate", `{"instanceIds":["1"]}`, "deallocate", 2, "Succeeded/running Failed/running"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t,
+			w := newSubscription(t,
 				core.Options{Faults: []core.Fault{{Method: tt.method, Type: "Microsoft.Compute/virtualMachineScaleSets",
 					Action: tt.action, Fault: "operation", Code: "OverconstrainedAllocationRequest", Message: "No room."}}})
 			w.scaleSet(model{capacity: 2})
@@ -355,8 +355,8 @@ func TestOperationsThatFail(t *testing.T) {
 			w.want(doc, "properties.provisioningState", "Failed")
 			w.want(doc, "sku.capacity", tt.capacity)
 			var got []string
-			w.Look(func(world behaviour.World) {
-				for _, i := range world.List(azure.ID(set), "Microsoft.Compute/virtualMachineScaleSets/virtualMachines") {
+			w.Look(func(subscription behaviour.World) {
+				for _, i := range subscription.List(azure.ID(set), "Microsoft.Compute/virtualMachineScaleSets/virtualMachines") {
 					got = append(got, behaviour.Text(i, "properties.provisioningState")+"/"+vm.PowerOf(i))
 				}
 			})
@@ -369,7 +369,7 @@ func TestOperationsThatFail(t *testing.T) {
 
 func TestDeletingInstancesHasItsOwnLatency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1})
+		w := newSubscription(t, core.Options{Latency: 1})
 		<-time.After(time.Hour)
 		w.scaleSet(model{capacity: 2})
 		<-time.After(time.Hour)
@@ -385,7 +385,7 @@ func TestDeletingInstancesHasItsOwnLatency(t *testing.T) {
 
 func TestInstanceDuringDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1})
+		w := newSubscription(t, core.Options{Latency: 1})
 		<-time.After(time.Hour)
 		w.scaleSet(model{capacity: 2})
 		<-time.After(time.Hour)
@@ -401,7 +401,7 @@ func TestInstanceDuringDeletion(t *testing.T) {
 
 func TestCapacityDuringDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, core.Options{Latency: 1})
+		w := newSubscription(t, core.Options{Latency: 1})
 		<-time.After(time.Hour)
 		w.scaleSet(model{capacity: 3})
 		<-time.After(time.Hour)
@@ -416,7 +416,7 @@ func TestCapacityDuringDeletion(t *testing.T) {
 }
 
 func TestRepeatedPutChangesNothing(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.scaleSet(model{capacity: 2})
 	before := w.get(set)
 	w.scaleSet(model{capacity: 2})
@@ -428,7 +428,7 @@ func TestRepeatedPutChangesNothing(t *testing.T) {
 }
 
 func TestScaleSetsRefuse(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.scaleSet(model{capacity: 1})
 	other := group + "/providers/Microsoft.Compute/virtualMachineScaleSets/other"
 	with := func(change func(doc behaviour.Object)) string {
@@ -463,7 +463,7 @@ func TestScaleSetsRefuse(t *testing.T) {
 		{"an instance that cannot be", set + "/virtualMachines/x", `{"tags":{}}`, 400, "InvalidParameter"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := world{TB: t, Azure: w.With(t)}
+			w := subscription{TB: t, Azure: w.With(t)}
 			w.refused("PUT", tt.path, tt.body, tt.status, tt.code)
 		})
 	}
@@ -480,7 +480,7 @@ func TestScaleSetsRefuse(t *testing.T) {
 }
 
 func TestADeletedScaleSetLeavesNothing(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.scaleSet(model{capacity: 3, address: behaviour.Object{"publicIPAddressConfiguration": behaviour.Object{"name": "pub"}}})
 	if n := len(w.list(set + "/publicIPAddresses")); n != 3 {
 		t.Errorf("%d public addresses, want 3", n)
@@ -497,7 +497,7 @@ func TestADeletedScaleSetLeavesNothing(t *testing.T) {
 }
 
 func TestInstancePublicAddresses(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.scaleSet(model{capacity: 2, address: behaviour.Object{"publicIPAddressConfiguration": behaviour.Object{"name": "pub"}}})
 	iface := w.get(first + "/networkInterfaces/nic")
 	id := behaviour.Text(behaviour.Objects(iface, "properties.ipConfigurations")[0], "properties.publicIPAddress.id")
@@ -514,7 +514,7 @@ func TestInstancePublicAddresses(t *testing.T) {
 }
 
 func TestInstancesGetARuleOfANATPool(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.must("PUT", balance, `{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[
 		{"name":"f","properties":{"subnet":{"id":"`+subnet+`"}}}],"inboundNatPools":[{"name":"ssh","properties":{"protocol":"tcp",
 		"frontendIPConfiguration":{"id":"`+balance+`/frontendIPConfigurations/f"},"frontendPortRangeStart":50000,
@@ -563,7 +563,7 @@ func TestInstancesGetARuleOfANATPool(t *testing.T) {
 }
 
 func TestDualStackInstances(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	m := model{capacity: 1, subnet: vnet + "/subnets/dual"}.object()
 	config := behaviour.Objects(m, "properties.virtualMachineProfile.networkProfile.networkInterfaceConfigurations")[0]
 	behaviour.Set(config, "properties.ipConfigurations", []any{
@@ -579,7 +579,7 @@ func TestDualStackInstances(t *testing.T) {
 }
 
 func TestPoolHasOneFamilyOfAScaleSet(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.must("PUT", balance, `{"location":"eastus","sku":{"name":"Standard"},"properties":{"frontendIPConfigurations":[
 		{"name":"f","properties":{"subnet":{"id":"`+subnet+`"}}}],"backendAddressPools":[{"name":"nodes"},{"name":"nodes-IPv6"}]}}`)
 	configs := func(v4, v6 string) behaviour.Object {
@@ -616,7 +616,7 @@ func TestPoolHasOneFamilyOfAScaleSet(t *testing.T) {
 }
 
 func TestFlexibleScaleSet(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.balancer()
 	w.scaleSet(model{capacity: 3, pools: []string{pool}, zones: []string{"1", "2"},
 		extra: behaviour.Object{"orchestrationMode": "Flexible"}})
@@ -660,7 +660,7 @@ func TestFlexibleScaleSet(t *testing.T) {
 
 // The machines of a flexible scale set have the custom data and the extensions of its model.
 func TestFlexibleMachinesBoot(t *testing.T) {
-	w := newWorld(t, core.Options{Boots: true})
+	w := newSubscription(t, core.Options{Boots: true})
 	w.scaleSet(model{capacity: 1, extra: behaviour.Object{"orchestrationMode": "Flexible",
 		"virtualMachineProfile.extensionProfile": behaviour.Object{"extensions": []any{behaviour.Object{"name": "monitor",
 			"properties": behaviour.Object{"publisher": "p", "type": "t", "typeHandlerVersion": "1.0"}}}}}})
@@ -681,7 +681,7 @@ func TestFlexibleMachinesBoot(t *testing.T) {
 // The link to the next page of a list has the default port and an unencoded query. A client has to
 // encode it.
 func TestNextLinkOfCompute(t *testing.T) {
-	w := newWorld(t, core.Options{})
+	w := newSubscription(t, core.Options{})
 	w.scaleSet(model{capacity: 3})
 	const filter = "properties/latestModelApplied eq true"
 	page := w.get(set + "/virtualMachines?$top=2&api-version=2025-04-01&$filter=" + url.QueryEscape(filter))

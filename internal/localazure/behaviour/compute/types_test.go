@@ -110,6 +110,40 @@ func TestTypesOfTheTable(t *testing.T) {
 	)
 }
 
+// Dedicated hosts, capacity reservations and their groups show the machines that refer to them. A reservation is for one size.
+func TestMachinesOfHostsAndReservations(t *testing.T) {
+	a := startAll(t)
+	group := behaviourtest.Group + "/providers/Microsoft.Compute/"
+	a.Run(
+		exchange{Do: "PUT " + here + "hostGroups/h", Body: `{"location":"eastus","properties":{"platformFaultDomainCount":1}}`, Status: 201},
+		exchange{Do: "PUT " + here + "hostGroups/h/hosts/o", Body: `{"location":"eastus","sku":{"name":"DSv3-Type1"}}`, Status: 201},
+		exchange{Do: "PUT " + here + "capacityReservationGroups/c", Body: `{"location":"eastus"}`, Status: 201},
+		exchange{Do: "PUT " + here + "capacityReservationGroups/c/capacityReservations/r",
+			Body: `{"location":"eastus","sku":{"name":"Standard_D2s_v3","capacity":1}}`, Status: 201},
+		exchange{Do: "PUT " + here + "capacityReservationGroups/c/capacityReservations/other",
+			Body: `{"location":"eastus","sku":{"name":"Standard_D4s_v3","capacity":1}}`, Status: 201},
+		exchange{Do: "PUT ~/providers/Microsoft.Network/networkInterfaces/n2", Body: plainNIC, Status: 201},
+		exchange{Do: "PUT ~/providers/Microsoft.Network/networkInterfaces/n3", Body: plainNIC, Status: 201},
+		exchange{Do: "PUT " + here + "virtualMachines/hosted", Status: 201, Body: machineWith("n2", `"host":{"id":"`+group+`hostGroups/h/hosts/o"}`)},
+		exchange{Do: "PUT " + here + "virtualMachines/reserved", Status: 201,
+			Body: machineWith("n3", `"capacityReservation":{"capacityReservationGroup":{"id":"`+group+`capacityReservationGroups/c"}}`)},
+		exchange{Do: "GET " + here + "hostGroups/h/hosts/o", Has: has{"properties.virtualMachines.#": 1,
+			"properties.virtualMachines.0.id": group + "virtualMachines/hosted"}},
+		exchange{Do: "GET " + here + "capacityReservationGroups/c", Has: has{"properties.virtualMachinesAssociated.#": 1,
+			"properties.virtualMachinesAssociated.0.id": group + "virtualMachines/reserved", "properties.capacityReservations.#": 2}},
+		exchange{Do: "GET " + here + "capacityReservationGroups/c/capacityReservations/r", Has: has{
+			"properties.virtualMachinesAssociated.0.id": group + "virtualMachines/reserved"}},
+		exchange{Do: "GET " + here + "capacityReservationGroups/c/capacityReservations/other", Has: has{
+			"properties.virtualMachinesAssociated.#": 0}},
+	)
+}
+
+// machineWith is a machine with another network interface and more properties.
+func machineWith(nic, more string) string {
+	body := strings.Replace(plainVM, "networkInterfaces/n\"", "networkInterfaces/"+nic+"\"", 1)
+	return strings.Replace(body, `"properties":{`, `"properties":{`+more+",", 1)
+}
+
 // A script that runs on a machine ends with an output. A machine that is off runs no script.
 func TestRunCommand(t *testing.T) {
 	a := startAll(t)
@@ -254,4 +288,41 @@ func TestRefusedUsers(t *testing.T) {
 			Status: 400, Code: "InvalidParameter"},
 		exchange{Do: "PUT " + here + "virtualMachines/m2", Body: with(`"linuxConfiguration":{`, keys("ssh-ed25519 AAAA")), Status: 201},
 	)
+}
+
+func TestSharedGalleries(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider(), compute.Provider())
+	gallery := here + "galleries/g"
+	share := func(body string) {
+		t.Helper()
+		if reply := a.Request("POST", gallery+"/share", body); reply.Status != 202 {
+			t.Fatalf("POST share %s: %d %v", body, reply.Status, reply.Body)
+		}
+	}
+	a.Run(exchange{Do: "PUT " + gallery, Body: `{"location":"eastus","properties":{"sharingProfile":{"permissions":"Groups"}}}`, Status: 201})
+	share(`{"operationType":"Add","groups":[{"type":"Subscriptions","ids":["s1","s2"]},{"type":"AADTenants","ids":["t1"]}]}`)
+	share(`{"operationType":"Remove","groups":[{"type":"Subscriptions","ids":["S1"]}]}`)
+	a.Run(
+		exchange{Do: "GET " + gallery, Has: has{"properties.sharingProfile.groups": nil}},
+		exchange{Do: "GET " + gallery + "?$expand=SharingProfile/Groups", Has: has{"properties.sharingProfile.groups.#": 2,
+			"properties.sharingProfile.groups.0.ids.#": 1, "properties.sharingProfile.groups.0.ids.0": "s2"}},
+		exchange{Do: "POST " + gallery + "/share", Body: `{"operationType":"Lend"}`, Status: 400, Code: "InvalidParameter"},
+	)
+	share(`{"operationType":"Reset"}`)
+	a.Run(exchange{Do: "GET " + gallery + "?$expand=SharingProfile/Groups", Has: has{"properties.sharingProfile.groups": nil}})
+}
+
+func TestDisksOfImages(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider(), compute.Provider())
+	disk := here + "disks/d"
+	a.Run(
+		exchange{Do: "PUT " + disk, Status: 202, Body: `{"location":"eastus","properties":{"creationData":{"createOption":"FromImage",
+			"imageReference":{"id":"~~/Providers/Microsoft.Compute/Locations/eastus/Publishers/Canonical/ArtifactTypes/VMImage/Offers/x/Skus/y-gen2/Versions/1"}}}}`},
+		exchange{Do: "GET " + disk, Has: has{"properties.hyperVGeneration": "V2", "properties.supportedCapabilities.acceleratedNetwork": true}},
+	)
+	reply := a.Request("POST", disk+"/beginGetAccess", `{"access":"Read","durationInSeconds":300,"getSecureVMGuestStateSAS":true}`)
+	_, _, signed := a.Send("GET", reply.Header.Get("Location"), "")
+	if signed["accessSAS"] == nil || signed["securityDataAccessSAS"] == nil || signed["securityMetadataAccessSAS"] != nil {
+		t.Errorf("the signed URLs are %v", signed)
+	}
 }

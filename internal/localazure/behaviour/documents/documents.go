@@ -29,13 +29,8 @@ func Provider() behaviour.Provider {
 			t.Find, t.Adopt = findThroughput, true
 			t.Actions = map[string]behaviour.Action{"migrateToAutoscale": migrate(true), "migrateToManualThroughput": migrate(false)}
 		}
-		switch t.Name {
-		case "Microsoft.Network/networkManagers/verifierWorkspaces/reachabilityAnalysisRuns":
-			t.Settle, t.Own = copyIntent, append(slices.Clip(t.Own), "properties.intentContent")
-		case "Microsoft.Network/networkManagers/networkGroups/staticMembers":
-			t.Settle, t.Own = locateMember, append(slices.Clip(t.Own), "properties.region")
-		case "Microsoft.Network/networkManagers/ipamPools":
-			t.Settle, t.Own = addressFamilies, append(slices.Clip(t.Own), "properties.ipAddressType")
+		if c, ok := computed[t.Name]; ok {
+			t.Settle, t.Own = c.settle, append(slices.Clip(t.Own), c.own)
 		}
 		if strings.HasSuffix(t.Name, "/diagnosticSettingsCategories") {
 			t.All, t.Find = metricsCategory, findMetricsCategory
@@ -61,6 +56,18 @@ func Provider() behaviour.Provider {
 		}
 	}
 	return behaviour.Provider{Types: types, Routes: append(behaviour.DescribeRoutes(routes), nameChecks(types)...)}
+}
+
+// computed are the members that Azure computes from other members and resources, by their types.
+var computed = map[string]struct {
+	own    string
+	settle func(*behaviour.Call) error
+}{
+	"Microsoft.App/containerApps":                                                   {"properties.configuration.ingress.fqdn", nameApp},
+	"Microsoft.ContainerInstance/containerGroups":                                   {"properties.ipAddress.ip", addressGroup},
+	"Microsoft.Network/networkManagers/ipamPools":                                   {"properties.ipAddressType", addressFamilies},
+	"Microsoft.Network/networkManagers/networkGroups/staticMembers":                 {"properties.region", locateMember},
+	"Microsoft.Network/networkManagers/verifierWorkspaces/reachabilityAnalysisRuns": {"properties.intentContent", copyIntent},
 }
 
 // nameChecks are the requests that ask providers whether a name is free. It is if no resource of the type has it.

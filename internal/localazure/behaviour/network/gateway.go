@@ -41,6 +41,9 @@ func peerGateway(c *behaviour.Call) error {
 		if own == "" {
 			continue
 		}
+		if behaviour.Bool(c.Doc, "properties.enablePrivateIpAddress") {
+			behaviour.Set(configuration, "properties.privateIPAddress", subnetAddress(c, configuration, firstAddress+i))
+		}
 		all = append(all, own)
 		id := c.ID.Child("ipConfigurations", behaviour.Text(configuration, "name"))
 		tunnels := []any{}

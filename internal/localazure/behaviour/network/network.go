@@ -18,6 +18,7 @@ import (
 	"kaz/internal/localazure/behaviour/network/security"
 	"kaz/internal/localazure/behaviour/network/trafficmanager"
 	"kaz/internal/localazure/behaviour/network/vnet"
+	"kaz/internal/localazure/behaviour/network/watcher"
 )
 
 //go:embed types.txt
@@ -40,37 +41,54 @@ func Provider() behaviour.Provider {
 	types = behaviour.Describe(table, map[string]behaviour.Style{"network": behaviour.Network(), "firewall": firewall, "now": now}, types)
 	types = behaviour.Describe(actions, nil, types)
 	for i := range types {
-		switch t := &types[i]; t.Name {
-		case "Microsoft.Network/connections":
-			t.Fill = keepSharedKey
-			t.Show = func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) }
-		case "Microsoft.Network/virtualNetworkGateways":
-			t.Views = map[string]func(c *behaviour.Call) (any, error){"connections": connectionsOf}
-			t.Fill, t.Settle, t.Show = fillGateway, peerGateway, hide
-			t.Own = append(slices.Clip(t.Own), ipsecField)
-			t.Actions["listRadiusSecrets"] = listRadiusSecrets("properties.vpnClientConfiguration.radiusServers")
-			t.Actions["setvpnclientipsecparameters"] = ipsecParameters(true)
-			t.Actions["getvpnclientipsecparameters"] = ipsecParameters(false)
-		case "Microsoft.Network/vpnServerConfigurations":
-			t.Actions = map[string]behaviour.Action{"listRadiusSecrets": listRadiusSecrets("properties.radiusServers")}
-		case "Microsoft.Network/azureFirewalls":
-			t.Settle, t.Show = addressFirewall, hide
-			t.Own = append(slices.Clip(t.Own), leasesField)
-		case "Microsoft.Network/firewallPolicies", "Microsoft.Network/firewallPolicies/ruleCollectionGroups":
-			t.Show = showSize
-		case "Microsoft.Network/virtualHubs":
-			t.Settle = routeHub
-		case "Microsoft.Network/vpnGateways":
-			t.Settle, t.Show = peerHubGateway, hide
-			t.Own = append(slices.Clip(t.Own), leasesField)
-		case "Microsoft.Network/networkVirtualAppliances":
-			t.Settle, t.Show = interfaceAppliance, hide
-			t.Own = append(slices.Clip(t.Own), leasesField, "properties.addressPrefix", "properties.privateIpAddress")
-		}
+		complete(&types[i])
 	}
 	return behaviour.Provider{
 		Types: types,
 		Routes: slices.Concat(publicip.Routes(), trafficmanager.Routes(), sharedKeyRoutes(), behaviour.DescribeRoutes(routes),
 			[]behaviour.Route{usages()}),
+	}
+}
+
+// complete gives a type of the tables what takes more than a row.
+func complete(t *behaviour.Type) {
+	switch t.Name {
+	case "Microsoft.Network/connections":
+		t.Fill = keepSharedKey
+		t.Show = func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) }
+	case "Microsoft.Network/virtualNetworkGateways":
+		t.Views = map[string]func(c *behaviour.Call) (any, error){"connections": connectionsOf}
+		t.Fill, t.Settle, t.Show = fillGateway, peerGateway, hide
+		t.Own = append(slices.Clip(t.Own), ipsecField)
+		t.Actions["listRadiusSecrets"] = listRadiusSecrets("properties.vpnClientConfiguration.radiusServers")
+		t.Actions["setvpnclientipsecparameters"] = ipsecParameters(true)
+		t.Actions["getvpnclientipsecparameters"] = ipsecParameters(false)
+	case "Microsoft.Network/vpnServerConfigurations":
+		t.Actions = map[string]behaviour.Action{"listRadiusSecrets": listRadiusSecrets("properties.radiusServers")}
+	case "Microsoft.Network/networkWatchers":
+		watcher.Complete(t)
+	case "Microsoft.Network/publicIPAddresses":
+		t.Actions["ddosProtectionStatus"] = polledAction(addressProtection)
+	case "Microsoft.Network/virtualNetworks":
+		t.Actions["ddosProtectionStatus"] = polledAction(networkProtection)
+	case "Microsoft.Network/virtualWans":
+		t.Actions["vpnServerConfigurations"] = polledAction(serverConfigurations)
+	case "Microsoft.Network/expressRoutePorts":
+		t.Fill = keepLinks
+	case "Microsoft.Network/expressRouteCircuits":
+		t.Fill = fillCircuit
+	case "Microsoft.Network/azureFirewalls":
+		t.Settle, t.Show = addressFirewall, hide
+		t.Own = append(slices.Clip(t.Own), leasesField)
+	case "Microsoft.Network/firewallPolicies", "Microsoft.Network/firewallPolicies/ruleCollectionGroups":
+		t.Show = showSize
+	case "Microsoft.Network/virtualHubs":
+		t.Settle = routeHub
+	case "Microsoft.Network/vpnGateways":
+		t.Settle, t.Show = peerHubGateway, hide
+		t.Own = append(slices.Clip(t.Own), leasesField)
+	case "Microsoft.Network/networkVirtualAppliances":
+		t.Settle, t.Show = interfaceAppliance, hide
+		t.Own = append(slices.Clip(t.Own), leasesField, "properties.addressPrefix", "properties.privateIpAddress")
 	}
 }

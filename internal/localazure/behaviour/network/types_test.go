@@ -144,7 +144,7 @@ func TestActionsOfTheTable(t *testing.T) {
 	c := start(t)
 	c.network()
 	c.put(net+"/networkWatchers/w", `{"location":"eastus"}`)
-	const flowLog = `{"targetResourceId":"x","properties":{"enabled":true}}`
+	const flowLog = `{"targetResourceId":"` + vnet + `","properties":{"enabled":true}}`
 	got := c.do("POST", net+"/networkWatchers/w/configureFlowLog", flowLog)
 	if got.Status != 202 {
 		t.Fatalf("configureFlowLog: %d %v", got.Status, got.Body)
@@ -264,5 +264,79 @@ func TestAddressesOfGateways(t *testing.T) {
 	made := c.do("PUT", net+"/networkWatchers/w", `{"location":"eastus"}`)
 	if behaviour.Text(made.Body, "properties.provisioningState") != "Succeeded" {
 		t.Errorf("a network watcher is not ready at once: %v", made.Body)
+	}
+}
+
+func TestProtectionOfPublicAddresses(t *testing.T) {
+	c := start(t)
+	const plan, own, other = net + "/ddosProtectionPlans/plan", net + "/publicIPAddresses/own", net + "/publicIPAddresses/other"
+	const standard = `{"location":"eastus","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"`
+	c.has(c.put(plan, `{"location":"eastus"}`), `{"properties":{"publicIPAddresses":[],"virtualNetworks":[]}}`)
+	c.put(own, standard+`,"ddosSettings":{"protectionMode":"Enabled","ddosProtectionPlan":{"id":"`+plan+`"}}}}`)
+	c.put(other, standard+`}}`)
+	c.has(c.get(plan), `{"properties":{"publicIPAddresses":[{"id":"`+own+`"}]}}`)
+	c.put(vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"enableDdosProtection":true,
+		"ddosProtectionPlan":{"id":"`+plan+`"},"subnets":[{"name":"s","properties":{"addressPrefix":"10.0.0.0/24"}}]}}`)
+	c.put(net+"/networkInterfaces/n", `{"location":"eastus","properties":{"ipConfigurations":[{"name":"c","properties":{
+		"subnet":{"id":"`+vnet+`/subnets/s"},"publicIPAddress":{"id":"`+other+`"}}}]}}`)
+	for id, want := range map[string]string{
+		own:   `{"isWorkloadProtected":"True","ddosProtectionPlanId":"` + plan + `","publicIpAddressId":"` + own + `"}`,
+		other: `{"isWorkloadProtected":"False","publicIpAddressId":"` + other + `"}`,
+		vnet: `{"value":[{"isWorkloadProtected":"True","ddosProtectionPlanId":"` + plan + `",
+			"publicIpAddressId":"` + other + `"}]}`,
+	} {
+		started := c.do("POST", id+"/ddosProtectionStatus", "")
+		c.ended(id, started)
+		c.has(c.do("GET", started.Header.Get("Location"), "").Body, want)
+	}
+}
+
+// A port has two links, whatever a request names. A circuit on it needs no provider.
+func TestLinksOfAPort(t *testing.T) {
+	c := start(t)
+	const port = net + "/expressRoutePorts/port"
+	const body = `{"location":"eastus","properties":{"peeringLocation":"here","bandwidthInGbps":100,"encapsulation":"QinQ","links":[
+		{"name":"link1","properties":{"adminState":"Enabled"}}]}}`
+	for range 2 {
+		c.has(c.put(port, body), `{"properties":{"links":[{"name":"link1","properties":{"adminState":"Enabled"}},
+			{"name":"link2","properties":{"adminState":"Disabled"}}]}}`)
+	}
+	const circuit = net + "/expressRouteCircuits/c"
+	c.has(c.put(circuit, `{"location":"eastus","sku":{"name":"Premium_MeteredData"},"properties":{"expressRoutePort":{"id":"`+port+`"},
+		"bandwidthInGbps":10}}`), `{"properties":{"serviceProviderProvisioningState":"Provisioned"}}`)
+	c.has(c.get(port), `{"properties":{"circuits":[{"id":"`+circuit+`"}]}}`)
+}
+
+// The configurations of a virtual WAN are those of the gateways in its hubs.
+func TestServerConfigurationsOfAWAN(t *testing.T) {
+	c := start(t)
+	const wan, hub, configuration = net + "/virtualWans/w", net + "/virtualHubs/h", net + "/vpnServerConfigurations/v"
+	c.put(wan, `{"location":"eastus"}`)
+	c.put(hub, `{"location":"eastus","properties":{"addressPrefix":"10.1.0.0/23","virtualWan":{"id":"`+wan+`"}}}`)
+	c.put(configuration, `{"location":"eastus"}`)
+	c.put(net+"/p2svpnGateways/g", `{"location":"eastus","properties":{"virtualHub":{"id":"`+hub+`"},
+		"vpnServerConfiguration":{"id":"`+configuration+`"}}}`)
+	started := c.do("POST", wan+"/vpnServerConfigurations", "{}")
+	c.ended(wan, started)
+	c.has(c.do("GET", started.Header.Get("Location"), "").Body, `{"vpnServerConfigurationResourceIds":["`+configuration+`"]}`)
+}
+
+// The hash in a name with a scope is the same for all addresses of the scope.
+func TestScopesOfDomainNames(t *testing.T) {
+	c := start(t)
+	name := func(address, scope string) string {
+		body := `{"location":"eastus","properties":{"publicIPAllocationMethod":"Static","dnsSettings":{"domainNameLabel":"` + address +
+			`label","domainNameLabelScope":"` + scope + `"}},"sku":{"name":"Standard"}}`
+		first := behaviour.Text(c.put(net+"/publicIPAddresses/"+address, body), "properties.dnsSettings.fqdn")
+		if again := behaviour.Text(c.put(net+"/publicIPAddresses/"+address, body), "properties.dnsSettings.fqdn"); again != first {
+			t.Errorf("the name of the scope %s is %s, then %s", scope, first, again)
+		}
+		return strings.TrimPrefix(first, address+"label.")
+	}
+	if a, b := name("aaa", "TenantReuse"), name("bbb", "TenantReuse"); a != b || strings.Count(a, ".") != 4 {
+		t.Errorf("the names of two addresses of a tenant end with %s and %s", a, b)
+	}
+	if a, b := name("ccc", "NoReuse"), name("ddd", "NoReuse"); a == b {
+		t.Errorf("the names of two addresses without reuse end with %s", a)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"kaz/internal/localazure/behaviour"
 )
 
@@ -114,6 +116,46 @@ func TestRecordSets(t *testing.T) {
 	if got := c.do("DELETE", inside+"/A/www", ""); got.Status != 204 {
 		t.Errorf("delete of a record set that is gone: %d", got.Status)
 	}
+}
+
+// The records of signatures, of telephone numbers and of certificates came with a later api-version.
+func TestLaterRecordSets(t *testing.T) {
+	c := start(t)
+	c.put(public, `{"location":"global"}`)
+	const latest = "?api-version=2023-07-01-preview"
+	for kind, records := range map[string]string{
+		"DS":    `"DSRecords":[{"keyTag":60485,"algorithm":5,"digest":{"algorithmType":1,"value":"2BB183AF5F22588179A53B0A98631FAD1A292118"}}]`,
+		"NAPTR": `"NAPTRRecords":[{"order":100,"preference":10,"flags":"U","services":"E2U+sip","regexp":"!^.*$!sip:a@example.com!","replacement":""}]`,
+		"TLSA":  `"TLSARecords":[{"usage":3,"selector":1,"matchingType":1,"certAssociationData":"6EC8A4B7"}]`,
+	} {
+		c.has(c.put(public+"/"+kind+"/x"+latest, `{"properties":{"TTL":60,`+records+`}}`),
+			`{"type":"Microsoft.Network/dnszones/`+kind+`","properties":{"fqdn":"x.example.com.",`+records+`}}`)
+		c.refused("PUT", public+"/"+kind+"/y"+latest, `{"properties":{"TTL":60,"`+kind+`Records":[{}]}}`, 400, "BadRequest")
+	}
+}
+
+func TestSigningOfZones(t *testing.T) {
+	c := start(t)
+	c.put(public, `{"location":"global"}`)
+	const config = public + "/dnssecConfigs/default"
+	const latest = "?api-version=2023-07-01-preview"
+	if first := c.do("PUT", config+latest, ""); first.Status != 201 {
+		t.Fatalf("a configuration without a body: %d %v", first.Status, first.Body)
+	}
+	got := c.get(config + latest)
+	c.has(got, `{"name":"default","properties":{"provisioningState":"Succeeded"}}`)
+	keys := behaviour.Objects(got, "properties.signingKeys")
+	if len(keys) != 2 {
+		t.Fatalf("%d keys", len(keys))
+	}
+	c.has(keys[0], `{"flags":256,"protocol":3,"securityAlgorithmType":13,"delegationSignerInfo":[]}`)
+	c.has(keys[1], `{"flags":257,"delegationSignerInfo":[{"digestAlgorithmType":2}]}`)
+	c.put(config+latest, "")
+	if diff := cmp.Diff(keys, behaviour.Objects(c.get(config+latest), "properties.signingKeys")); diff != "" {
+		t.Errorf("a second PUT makes other keys: %s", diff)
+	}
+	c.refused("PUT", public+"/dnssecConfigs/other"+latest, "", 400, "BadRequest")
+	c.delete(config + latest)
 }
 
 func TestRecordSetRefusals(t *testing.T) {

@@ -159,7 +159,8 @@ func fillSKU(c *behaviour.Call) error {
 		return behaviour.Invalid("SkuNotSupported", "The sku '%s' of the registry is not supported: Basic, Standard and Premium are.", name)
 	}
 	if tier == "Premium" {
-		behaviour.Default(c.Doc, "properties.networkRuleSet", behaviour.Object{"defaultAction": "Allow", "ipRules": []any{}})
+		behaviour.Default(c.Doc, "properties.networkRuleSet.defaultAction", "Allow")
+		behaviour.Default(c.Doc, "properties.networkRuleSet.ipRules", []any{})
 		return nil
 	}
 	if behaviour.Bool(c.Doc, "properties.dataEndpointEnabled") {

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/resources/provider"
 	"kaz/internal/template"
 )
 
@@ -26,14 +27,19 @@ func checkTemplate(c *behaviour.Call, t *template.Template) error {
 
 func checkType(c *behaviour.Call, r *template.Resource) error {
 	namespace, name, _ := strings.Cut(r.ID.Type(), "/")
+	lacking := provider.Lacks(r.ID.Type(), r.Version)
 	switch {
-	case c.Known(r.ID.Type()) && behaviour.IsVersion(r.Version):
+	case c.Known(r.ID.Type()) && behaviour.IsVersion(r.Version) && lacking == nil:
 		return nil
 	case c.Known(r.ID.Type()):
+		supported := "The api-version must be a date in the form yyyy-MM-dd, with an optional suffix such as -preview."
+		if lacking != nil {
+			supported = "The supported api-versions are '" + strings.Join(lacking, ", ") + "'."
+		}
 		return behaviour.Gateway(400, "NoRegisteredProviderFound",
-			"No registered resource provider found for location '%s' and API version '%s' for type '%s'. The api-version must be a date "+
-				"in the form yyyy-MM-dd, with an optional suffix such as -preview.", r.Location, r.Version, name)
-	case provider("", namespace) == nil:
+			"No registered resource provider found for location '%s' and API version '%s' for type '%s'. %s", r.Location, r.Version, name,
+			supported)
+	case provider.Document("", namespace) == nil:
 		return behaviour.UnknownNamespace(namespace)
 	}
 	return behaviour.UnknownType(namespace, name, r.Version)

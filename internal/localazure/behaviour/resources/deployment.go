@@ -16,6 +16,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/template"
+	"kaz/internal/template/types"
 )
 
 const deploymentType = "Microsoft.Resources/deployments"
@@ -66,7 +67,14 @@ func newDeployment(c *behaviour.Call) error {
 	if err := fillDeployment(c); err != nil {
 		return err
 	}
-	return checkHistory(c)
+	if err := checkHistory(c); err != nil {
+		return err
+	}
+	t, err := bind(c, stored(c.Doc))
+	if err != nil {
+		return err
+	}
+	return preflight(c, c, t)
 }
 
 // fillDeployment checks what is to be deployed and makes the deployment's document. It makes room in the history.
@@ -166,6 +174,9 @@ func checkNested(c *behaviour.Call, s *source, t *template.Template, depth int) 
 		}
 		body, err := t.Preview(r)
 		if template.NeedsResources(err) {
+			if err := s.followAll(c, t.Links(r)); err != nil {
+				return err
+			}
 			continue
 		}
 		if err != nil {
@@ -235,8 +246,8 @@ func shownParameters(t *template.Template) behaviour.Object {
 	for name, declaration := range t.Declared() {
 		d, _ := declaration.(behaviour.Object)
 		kind := behaviour.Text(d, "type")
-		entry := behaviour.Object{"type": template.TypeName(kind)}
-		if !template.Secure(kind) {
+		entry := behaviour.Object{"type": types.Name(kind)}
+		if !types.Secure(kind) {
 			entry["value"] = t.Parameters[name]
 		}
 		shown[name] = entry

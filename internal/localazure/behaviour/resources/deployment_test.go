@@ -267,14 +267,14 @@ func TestAFailedDeploymentKeepsWhatItMade(t *testing.T) {
 	a := start(t)
 	failed := ended(a, of(`{"resources":[
 		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion": "2024-01-01","name":"first","location":"eastus"},
-		{"type":"Microsoft.Storage/storageAccounts","apiVersion": "2024-01-01","name":"NOT-GOOD","location":"eastus","sku":{"name":"Standard_LRS"}},
+		{"type":"Microsoft.Storage/storageAccounts","apiVersion": "2024-01-01","name":"notgood1","location":"eastus","sku":{"name":"None_LRS"}},
 		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion": "2024-01-01","name":"dependent","location":"eastus",
-			"dependsOn":["NOT-GOOD"]},
+			"dependsOn":["notgood1"]},
 		{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion": "2024-01-01","name":"other","location":"eastus"}
 	]}`, ""), "Failed")
 	for path, want := range (has{
 		"properties.provisioningState": "Failed", "properties.error.code": "DeploymentFailed",
-		"properties.error.details.0.code": "AccountNameInvalid",
+		"properties.error.details.0.code": "InvalidRequestPropertyValue",
 	}) {
 		if got := behaviourtest.At(failed, path); got != want {
 			t.Errorf("%s is %v, want %v", path, got, want)

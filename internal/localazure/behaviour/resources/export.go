@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"regexp"
@@ -10,12 +11,13 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/resources/difference"
+	"kaz/internal/localazure/behaviour/resources/provider"
 )
 
 // exportGroup is the template of the resources in a group that the request names, with "*" for all. Names become
 // parameters, unless the options say otherwise.
 func exportGroup(c *behaviour.Call) (behaviour.Reply, error) {
-	scope, err := scopeOf(c)
+	scope, err := provider.Scope(c)
 	if err != nil {
 		return behaviour.Reply{}, err
 	}
@@ -81,7 +83,8 @@ func (e *export) resource(id azure.ID, view behaviour.Object) behaviour.Object {
 	}
 	before := map[string]bool{}
 	value, _ := e.references(id, view, before).(behaviour.Object)
-	value["type"], value["apiVersion"], value["name"] = id.Type(), versionOf(id.Type()), "["+e.names[id.Key()]+"]"
+	value["type"], value["name"] = id.Type(), "["+e.names[id.Key()]+"]"
+	value["apiVersion"] = cmp.Or(provider.Newest(id.Type()), "2024-01-01")
 	if len(before) > 0 {
 		after := []any{}
 		for _, on := range slices.Sorted(maps.Keys(before)) {
@@ -138,16 +141,6 @@ func (e *export) reference(of azure.ID, text string, before map[string]bool) str
 		return "[concat(" + top + ", '" + rest + "')]"
 	}
 	return "[" + top + "]"
-}
-
-// versionOf is the newest api-version of a type that the catalogue of providers lists.
-func versionOf(fullType string) string {
-	for _, t := range slices.Concat(listedTypes(), documentTypes()) {
-		if strings.EqualFold(t.namespace+"/"+t.name, fullType) {
-			return t.versions[0]
-		}
-	}
-	return "2024-01-01"
 }
 
 // templateHash returns the hash of a template as deployments show it, and the template without blanks.

@@ -9,6 +9,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/resources/provider"
 )
 
 // nested are the sub-resources that the resource manager lists beside the others.
@@ -18,7 +19,7 @@ var nested = map[string][]string{
 }
 
 func listInSubscription(c *behaviour.Call) (behaviour.Reply, error) {
-	scope, err := scopeOf(c)
+	scope, err := provider.Scope(c)
 	if err != nil {
 		return behaviour.Reply{}, err
 	}
@@ -30,7 +31,7 @@ func listInSubscription(c *behaviour.Call) (behaviour.Reply, error) {
 }
 
 func listInGroup(c *behaviour.Call) (behaviour.Reply, error) {
-	scope, err := scopeOf(c)
+	scope, err := provider.Scope(c)
 	if err != nil {
 		return behaviour.Reply{}, err
 	}

@@ -65,12 +65,12 @@ func TestNestedDeployments(t *testing.T) {
 func TestAFailedNestedDeploymentKeepsWhatItMade(t *testing.T) {
 	a := start(t)
 	failed := ended(a, of(`{"resources":[`+nested("n", "", `{"resources":[`+identityIn("made", "")+`,
-		{"type":"Microsoft.Storage/storageAccounts","apiVersion": "2024-01-01","name":"NOT-GOOD","location":"eastus","sku":{"name":"Standard_LRS"}}]}`)+
+		{"type":"Microsoft.Storage/storageAccounts","apiVersion": "2024-01-01","name":"notgood1","location":"eastus","sku":{"name":"None_LRS"}}]}`)+
 		`]}`, ""), "Failed")
 	for path, want := range (has{
 		"properties.error.details.0.code":                     "ResourceDeploymentFailure",
 		"properties.error.details.0.details.0.code":           "DeploymentFailed",
-		"properties.error.details.0.details.0.details.0.code": "AccountNameInvalid",
+		"properties.error.details.0.details.0.details.0.code": "InvalidRequestPropertyValue",
 	}) {
 		if got := behaviourtest.At(failed, path); got != want {
 			t.Errorf("%s is %v, want %v", path, got, want)
@@ -124,10 +124,14 @@ func TestLinkedTemplates(t *testing.T) {
 					{"type": "Microsoft.Resources/deployments", "apiVersion": "2022-09-01", "name": "absolute",
 						"properties": {"mode": "Incremental", "templateLink": {"uri": "[uri(deployment().properties.templateLink.uri, 'two.json')]"},
 							"parametersLink": {"uri": "http://templates/two.parameters.json"}}},
+					{"type": "Microsoft.Resources/deployments", "apiVersion": "2022-09-01", "name": "late", "dependsOn": ["beside"],
+						"properties": {"mode": "Incremental", "templateLink": {"relativePath": "three.json"},
+							"parameters": {"n": {"value": "[concat('three', reference('beside').provisioningState)]"}}}},
 				],
 			}`,
 			"http://templates/nested/one.json":     whole(`{"resources":[` + identityIn("one", "") + `]}`),
 			"http://templates/two.json":            whole(`{"parameters":{"n":{"type":"string"}},"resources":[` + identityIn("[parameters('n')]", "") + `]}`),
+			"http://templates/three.json":          whole(`{"parameters":{"n":{"type":"string"}},"resources":[` + identityIn("[parameters('n')]", "") + `]}`),
 			"http://templates/two.parameters.json": `{"parameters":{"n":{"value":"two"}}}`,
 		}.download,
 	})
@@ -139,6 +143,7 @@ func TestLinkedTemplates(t *testing.T) {
 	a.Run(
 		exchange{Do: "GET " + identities + "/one"},
 		exchange{Do: "GET " + identities + "/two"},
+		exchange{Do: "GET " + identities + "/threeSucceeded"},
 		exchange{Do: "GET ~/providers/Microsoft.Resources/deployments/beside",
 			Has: has{"properties.templateLink.uri": "http://templates/nested/one.json", "properties.templateLink.contentVersion": "1.0.0.0"}},
 		exchange{Do: "PUT " + deployment, Status: 400, Code: "InvalidContentLink", Body: strings.Replace(body, "main", "missing", 1)},

@@ -8,6 +8,7 @@ import (
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/feature"
+	"kaz/internal/localazure/behaviour/resources/provider"
 	"kaz/internal/localazure/behaviour/tagname"
 )
 
@@ -25,25 +26,12 @@ func Provider() behaviour.Provider {
 	return behaviour.Provider{
 		Types: append([]behaviour.Type{resourceGroups(), deployments(), deploymentOperations(), stacks(), tags(), tagname.Type()},
 			feature.Types()...),
-		Routes: slices.Concat(feature.Routes(isProvider), tagname.Routes(), []behaviour.Route{
+		Routes: slices.Concat(feature.Routes(isProvider), tagname.Routes(), provider.Routes(), []behaviour.Route{
 			{Method: "POST", Pattern: "/providers/Microsoft.Resources/calculateTemplateHash", Do: templateHash},
 			read("/tenants", "", listTenants),
 			read("/subscriptions", "", listSubscriptions),
 			read(here, "", getSubscription),
 			read(here+"/locations", "", listLocations),
-			read("/providers", "", listProviders),
-			read("/providers/{namespace}", "", getProvider),
-			read("/providers/{namespace}/operations", "", listOperations),
-			read("/providers/Microsoft.Authorization/providerOperations", "", listProviderOperations),
-			read("/providers/Microsoft.Authorization/providerOperations/{namespace}", "", getProviderOperations),
-			read(here+"/providers", "Microsoft.Resources/subscriptions/providers/read", listProviders),
-			read(here+"/providers/{namespace}", "Microsoft.Resources/subscriptions/providers/read", getProvider),
-			read(here+"/providers/{namespace}/resourceTypes", "Microsoft.Resources/subscriptions/providers/read", listResourceTypes),
-			read(here+"/providers/{namespace}/providerPermissions", "Microsoft.Resources/subscriptions/providers/read", noPermissions),
-			{Method: "POST", Pattern: here + "/providers/{namespace}/unregister", Do: getProvider,
-				Permission: "Microsoft.Resources/subscriptions/providers/unregister/action"},
-			{Method: "POST", Pattern: here + "/providers/{namespace}/register", Do: getProvider,
-				Permission: "Microsoft.Resources/subscriptions/providers/register/action"},
 			read(here+"/resources", "Microsoft.Resources/subscriptions/resources/read", listInSubscription),
 			read(here+"/resourceGroups/{group}/resources", "Microsoft.Resources/subscriptions/resourceGroups/resources/read", listInGroup),
 			{Method: "POST", Pattern: here + "/resourceGroups/{group}/exportTemplate", Do: exportGroup,
@@ -54,7 +42,7 @@ func Provider() behaviour.Provider {
 	}
 }
 
-func isProvider(namespace string) bool { return provider("", namespace) != nil }
+func isProvider(namespace string) bool { return provider.Document("", namespace) != nil }
 
 var groupName = regexp.MustCompile(`^[-\p{L}\p{N}._()]{0,89}[-\p{L}\p{N}_()]$`)
 

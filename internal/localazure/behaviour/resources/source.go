@@ -136,6 +136,19 @@ func (s *source) follow(c *behaviour.Call, link behaviour.Object) (behaviour.Obj
 	return document, err
 }
 
+// followAll gets what the body of a nested deployment links to, for when that deployment runs.
+func (s *source) followAll(c *behaviour.Call, body behaviour.Object) error {
+	body = s.nestedBody(body)
+	for _, name := range []string{"templateLink", "parametersLink"} {
+		if link := behaviour.Sub(body, "properties."+name); behaviour.Text(link, "uri") != "" {
+			if _, err := s.follow(c, link); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func download(c *behaviour.Call, uri string) (behaviour.Object, error) {
 	err := errors.New("the URI is not known before the deployment runs")
 	var text []byte

@@ -7,6 +7,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/resources/provider"
 )
 
 // deploymentOperations are the steps of a deployment.
@@ -62,7 +63,7 @@ func step(c *behaviour.Call, what string, id azure.ID, there bool, fault error) 
 // shortOperations answers for the steps of a deployment at the address without the
 // provider in it, which ARM's own clients use. Without a name it is all of them.
 func shortOperations(c *behaviour.Call) (behaviour.Reply, error) {
-	scope, err := scopeOf(c)
+	scope, err := provider.Scope(c)
 	if err != nil {
 		return behaviour.Reply{}, err
 	}

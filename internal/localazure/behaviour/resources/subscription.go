@@ -5,12 +5,9 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/behaviour/resources/provider"
 	"kaz/internal/localazure/core/catalog"
 )
-
-func subscriptionNotFound(name string) error {
-	return behaviour.Gateway(404, "SubscriptionNotFound", "The subscription '%s' could not be found.", name)
-}
 
 func ok(body any) (behaviour.Reply, error) { return behaviour.Reply{Status: 200, Body: body}, nil }
 
@@ -34,7 +31,7 @@ func listSubscriptions(c *behaviour.Call) (behaviour.Reply, error) {
 }
 
 func getSubscription(c *behaviour.Call) (behaviour.Reply, error) {
-	scope, err := scopeOf(c)
+	scope, err := provider.Scope(c)
 	if err != nil {
 		return behaviour.Reply{}, err
 	}
@@ -58,7 +55,7 @@ func listTenants(c *behaviour.Call) (behaviour.Reply, error) {
 }
 
 func listLocations(c *behaviour.Call) (behaviour.Reply, error) {
-	scope, err := scopeOf(c)
+	scope, err := provider.Scope(c)
 	if err != nil {
 		return behaviour.Reply{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/resources/environment"
+	"kaz/internal/localazure/behaviour/resources/provider"
 	"kaz/internal/localazure/core/catalog"
 	"kaz/internal/template"
 )
@@ -137,7 +138,7 @@ func (e existing) Zones(location string) map[string]string {
 }
 
 // Provider implements [template.Azure].
-func (e existing) Provider(namespace string) template.Object { return provider("", namespace) }
+func (e existing) Provider(namespace string) template.Object { return provider.Document("", namespace) }
 
 // bygone are properties that a type shows only before an api-version. internalData is recorded in 2019-07-01. The first
 // version without it is not recorded.

@@ -147,25 +147,26 @@ func (p *prediction) become(c *behaviour.Call, r *template.Resource, sent behavi
 	}
 }
 
-// look remembers the resources of a template, and of those nested in it as far as they are known.
+// look remembers the resources of a template, and of those nested in it as far as they are known from what exists.
 func (p *prediction) look(c *behaviour.Call, s *source, t *template.Template) {
 	for _, r := range t.Resources {
 		if !r.Nested() {
 			p.remember(c, r.ID)
 			continue
 		}
-		body, err := t.Preview(r)
-		if err != nil {
-			continue
+		if body, err := t.Body(r); err == nil {
+			p.lookInside(nestedCall(c, s, r, body))
 		}
-		inner := nestedCall(c, s, r, body)
-		of, err := sourceOf(inner)
-		if err != nil {
-			continue
-		}
-		if nested, err := bind(inner, of); err == nil {
-			p.look(inner, of, nested)
-		}
+	}
+}
+
+func (p *prediction) lookInside(inner *behaviour.Call) {
+	of, err := sourceOf(inner)
+	if err != nil {
+		return
+	}
+	if nested, err := bind(inner, of); err == nil {
+		p.look(inner, of, nested)
 	}
 }
 

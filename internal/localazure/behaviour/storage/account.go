@@ -87,6 +87,7 @@ func fillAccount(c *behaviour.Call) error {
 	if err := checkSubnets(c); err != nil {
 		return err
 	}
+	behaviour.PlaceInZone(c)
 	now := behaviour.Timestamp(c.Now())
 	behaviour.Default(c.Doc, "properties.creationTime", now)
 	if c.Doc[keysField] == nil {
@@ -94,7 +95,7 @@ func fillAccount(c *behaviour.Call) error {
 		behaviour.Set(c.Doc, "properties.keyCreationTime", behaviour.Object{"key1": now, "key2": now})
 	}
 	fillSettings(c)
-	fillEncryption(c.Doc, now)
+	fillEncryption(c, now)
 	fillLocations(c)
 	return nil
 }
@@ -127,6 +128,10 @@ var replications = map[string][]string{
 }
 
 func checkSKU(c *behaviour.Call) error {
+	if old := behaviour.Text(c.Doc, "properties.accountType"); old != "" { // the SKU, in the api-versions of 2015
+		behaviour.Remove(c.Doc, "properties.accountType")
+		behaviour.Default(c.Doc, "sku.name", old)
+	}
 	if behaviour.Text(c.Doc, "sku.name") == "" && c.Old != nil {
 		behaviour.Set(c.Doc, "sku", behaviour.Clone(behaviour.Sub(c.Old, "sku")))
 	}
@@ -264,26 +269,32 @@ func fillSettings(c *behaviour.Call) {
 	}
 }
 
-func fillEncryption(doc behaviour.Object, now string) {
+func fillEncryption(c *behaviour.Call, now string) {
+	const services = "properties.encryption.services"
+	doc := c.Doc
 	for _, service := range []string{"blob", "file"} {
-		behaviour.Default(doc, "properties.encryption.services."+service, behaviour.Object{})
+		behaviour.Default(doc, services+"."+service, behaviour.Object{})
 	}
-	for name, x := range behaviour.Sub(doc, "properties.encryption.services") {
+	for name, x := range behaviour.Sub(doc, services) {
 		service, ok := x.(behaviour.Object)
 		if !ok {
-			behaviour.Remove(doc, "properties.encryption.services."+name)
+			behaviour.Remove(doc, services+"."+name)
 			continue
 		}
 		behaviour.Default(service, "keyType", "Account")
 		behaviour.Default(service, "enabled", true)
+		if was := behaviour.Sub(c.Old, services+"."+name); was["enabled"] == service["enabled"] {
+			behaviour.Default(service, "lastEnabledTime", was["lastEnabledTime"])
+		}
 		behaviour.Default(service, "lastEnabledTime", now)
 	}
 	behaviour.Default(doc, "properties.encryption.keySource", "Microsoft.Storage")
-	fillKey(doc, "properties.encryption.keyvaultproperties", now)
+	const key = "properties.encryption.keyvaultproperties"
+	fillKey(doc, behaviour.Sub(c.Old, key), key, now)
 }
 
 // fillKey shows which version of a key of a vault is in use, and since when.
-func fillKey(doc behaviour.Object, path, now string) {
+func fillKey(doc, was behaviour.Object, path, now string) {
 	key := behaviour.Sub(doc, path)
 	if key == nil {
 		return
@@ -294,10 +305,10 @@ func fillKey(doc behaviour.Object, path, now string) {
 		current = version
 	}
 	uri := strings.TrimSuffix(behaviour.Text(key, "keyvaulturi"), "/") + "/keys/" + behaviour.Text(key, "keyname") + "/" + current
-	if behaviour.Text(key, "currentVersionedKeyIdentifier") != uri {
-		key["currentVersionedKeyIdentifier"], key["lastKeyRotationTimestamp"] = uri, now
+	key["currentVersionedKeyIdentifier"], key["lastKeyRotationTimestamp"] = uri, now
+	if was["currentVersionedKeyIdentifier"] == uri {
+		key["lastKeyRotationTimestamp"] = was["lastKeyRotationTimestamp"]
 	}
-	behaviour.Default(key, "lastKeyRotationTimestamp", now)
 }
 
 // endpoints returns the services of an account by its kind.

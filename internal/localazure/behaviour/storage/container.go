@@ -63,21 +63,17 @@ func fillContainer(c *behaviour.Call) error {
 	if public != "" && public != "None" && !behaviour.Bool(account, "properties.allowBlobPublicAccess") {
 		return behaviour.Conflict("PublicAccessNotPermitted", "Public access is not permitted on this storage account.")
 	}
-	if c.Old == nil {
-		c.Doc[madeField] = behaviour.Timestamp(c.Now())
-	} else if made := MadeAt(c.Old); made != "" {
-		c.Doc[madeField] = made
-	}
+	fillMade(c)
 	behaviour.Default(c.Doc, "properties.publicAccess", "None")
 	behaviour.Set(c.Doc, "properties.lastModifiedTime", behaviour.Timestamp(c.Now()))
 	return nil
 }
 
-// madeField has the time at which a container was made.
+// madeField has the time at which a container, a queue or a table was made.
 const madeField = behaviour.Private + "made"
 
-// MadeAt is when the container with a document was made, which tells it from those that had its name before. It is "" for one that an
-// older kaz made.
+// MadeAt is when the container, the queue or the table with a document was made, which tells it from those that had its name before.
+// It is "" for one that an older kaz made.
 func MadeAt(container behaviour.Object) string { return behaviour.Text(container, madeField) }
 
 func accountOf(id azure.ID) azure.ID { return id.TopLevel() }

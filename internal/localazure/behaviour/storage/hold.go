@@ -88,7 +88,7 @@ func refuseLocked(c *behaviour.Call) error {
 
 // noPolicy is the body of the reply to the deletion of a policy.
 func noPolicy(c *behaviour.Call) any {
-	return behaviour.Object{"id": string(c.ID), "name": c.ID.Name(), "type": c.Type.Name,
+	return behaviour.Object{"id": string(c.ID), "name": c.ID.Name(), "type": c.Type.Name, "etag": behaviour.Text(c.Old, "etag"),
 		"properties": behaviour.Object{"immutabilityPeriodSinceCreationInDays": 0, "state": "Unlocked"}}
 }
 

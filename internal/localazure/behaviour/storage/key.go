@@ -59,3 +59,6 @@ func regenerateKey(c *behaviour.Call) (any, error) {
 	behaviour.Set(c.Doc, "properties.keyCreationTime."+name, behaviour.Timestamp(c.Now()))
 	return listKeys(c)
 }
+
+// SetKey gives an account its first access key.
+func SetKey(account behaviour.Object, key string) { behaviour.Set(account, keysField+".key1", key) }

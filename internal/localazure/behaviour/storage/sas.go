@@ -46,8 +46,17 @@ func serviceSAS(c *behaviour.Call) (any, error) {
 			"Values for request parameters are invalid: canonicalizedResource.")
 	}
 	values := parameters(c, map[string]string{"sr": "signedResource", "sp": "signedPermission", "st": "signedStart", "se": "signedExpiry",
-		"spr": "signedProtocol", "sip": "signedIp", "si": "signedIdentifier"})
-	values.Set("sig", Sign(keyOf(c), ServiceSASText(resource, values)))
+		"spr": "signedProtocol", "sip": "signedIp", "si": "signedIdentifier", "spk": "startPk", "srk": "startRk", "epk": "endPk",
+		"erk": "endRk"})
+	text := ServiceSASText
+	switch service, name, _ := strings.Cut(strings.TrimPrefix(resource, "/"), "/"); service {
+	case "queue":
+		text = QueueSASText
+	case "table":
+		text = TableSASText
+		values.Set("tn", name[strings.LastIndexByte(name, '/')+1:])
+	}
+	values.Set("sig", Sign(keyOf(c), text(resource, values)))
 	return behaviour.Object{"serviceSasToken": values.Encode()}, nil
 }
 
@@ -113,6 +122,22 @@ func BlobSASText(resource string, v url.Values) string {
 	}
 	for _, header := range []string{"rscc", "rscd", "rsce", "rscl", "rsct"} {
 		text = append(text, v.Get(header))
+	}
+	return strings.Join(text, "\n")
+}
+
+// QueueSASText returns the text that the signature of a shared access signature is for a resource such as /queue/ACCOUNT/QUEUE.
+func QueueSASText(resource string, v url.Values) string {
+	text := []string{v.Get("sp"), v.Get("st"), v.Get("se"), resource, v.Get("si"), v.Get("sip"), v.Get("spr"), v.Get("sv")}
+	return strings.Join(text, "\n")
+}
+
+// TableSASText returns the text that the signature of a shared access signature is for a resource such as /table/ACCOUNT/TABLE, in small
+// letters.
+func TableSASText(resource string, v url.Values) string {
+	text := []string{QueueSASText(resource, v)}
+	for _, key := range []string{"spk", "srk", "epk", "erk"} {
+		text = append(text, v.Get(key))
 	}
 	return strings.Join(text, "\n")
 }

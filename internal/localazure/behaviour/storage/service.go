@@ -12,7 +12,7 @@ func service(name string, defaults behaviour.Object) behaviour.Type {
 		Name:    AccountType + "/" + name,
 		Style:   child(behaviour.NoEtag),
 		NoState: true,
-		Own:     []string{deletedField, "sku"},
+		Own:     []string{deletedField, analyticsField, "sku"},
 		Fill: func(c *behaviour.Call) error {
 			if c.ID.Name() != "default" {
 				return behaviour.Invalid("InvalidResourceName",
@@ -92,3 +92,12 @@ func checkService(c *behaviour.Call) error {
 	}
 	return nil
 }
+
+// analyticsField is the field of a service with what it notes of requests, as its data plane has set it.
+const analyticsField = behaviour.Private + "analytics"
+
+// Analytics returns what the data plane keeps of the settings of a service, "" for nothing.
+func Analytics(service behaviour.Object) string { return behaviour.Text(service, analyticsField) }
+
+// SetAnalytics replaces what the data plane keeps of the settings of a service.
+func SetAnalytics(service behaviour.Object, text string) { service[analyticsField] = text }

@@ -23,16 +23,16 @@ func styles() map[string]behaviour.Style {
 // Provider is Microsoft.Storage.
 func Provider() behaviour.Provider {
 	types := behaviour.Describe(table, styles(), []behaviour.Type{accounts(), behaviour.PrivateLinkResources(AccountType, linkGroups),
-		deletedAccounts(), blobServices(), containers(), fileServices(), shares(), queueServices(), tableServices()})
+		deletedAccounts(), blobServices(), containers(), fileServices(), shares(), queueServices(), tableServices(), tables()})
 	for i := range types {
 		switch t := &types[i]; t.Name {
 		case policyType:
 			t.Actions = map[string]behaviour.Action{"lock": {Do: lockPolicy}, "extend": {Do: extendPolicy}}
 			t.Refuse, t.DeleteReply = refuseLocked, noPolicy
-		case AccountType + "/queueServices/queues":
-			t.Missing = missing("QueueNotFound", "queue")
-		case AccountType + "/tableServices/tables":
-			t.Missing = missing("TableNotFound", "table")
+		case QueueType:
+			completeQueue(t)
+		case AccountType + "/encryptionScopes":
+			t.Fill = rotateScope
 		case AccountType + "/managementPolicies":
 			t.Missing = func(c *behaviour.Call) error {
 				return behaviour.Refusal(404, "ManagementPolicyNotFound", "No ManagementPolicy found for account %s", c.ID.Parent().Name())

@@ -2,6 +2,8 @@ package vault
 
 import (
 	"cmp"
+	"maps"
+	"slices"
 	"strings"
 
 	"kaz/internal/localazure/behaviour"
@@ -28,6 +30,9 @@ func keys(in string) behaviour.Type {
 	}
 }
 
+// keyMembers are the properties of a key that a request may have. All others are ignored, and so are empty ones.
+var keyMembers = []string{"attributes", "curveName", "keyOps", "keySize", "kty", "release_policy", "rotationPolicy"}
+
 func fillKey(c *behaviour.Call) error {
 	if !secretName.MatchString(c.ID.Name()) {
 		return behaviour.Invalid("InvalidKeyName", "The key name '%s' is invalid: 1 to 127 letters, digits and hyphens are allowed.",
@@ -37,6 +42,8 @@ func fillKey(c *behaviour.Call) error {
 		c.Doc["properties"], c.Doc["location"] = behaviour.Clone(was), c.Old["location"]
 		return nil
 	}
+	given := behaviour.Sub(c.Doc, "properties")
+	maps.DeleteFunc(given, func(name string, value any) bool { return value == "" || !slices.Contains(keyMembers, name) })
 	kind := behaviour.Text(c.Doc, "properties.kty")
 	switch kind {
 	case "RSA", "RSA-HSM":

@@ -23,7 +23,7 @@ func (t Checks) members(r *message.Request, c *behaviour.Call) error {
 		if f.Problem != model.UnknownMember || strings.HasPrefix(f.Member(), "$") { // the local Azure's own notes
 			continue
 		}
-		if isTaken(r.Kind.Name, f) {
+		if isTaken(r, f) {
 			continue
 		}
 		if shown == nil && c.Old != nil {
@@ -37,13 +37,13 @@ func (t Checks) members(r *message.Request, c *behaviour.Call) error {
 }
 
 // values refuses a body without a required member, or with a value that an enumeration does not have. It comes after the
-// checks of the type, which know what Azure says in most cases.
+// checks of the type, which know what Azure says in most cases. What the type drops needs no members.
 func (t Checks) values(r *message.Request, c *behaviour.Call) error {
 	for _, f := range r.Kind.Model.Findings(r.Method, r.Kind.Name, r.Version, r.Body) {
-		if f.Problem == model.Missing && !model.Has(c.Doc, f.Path) {
+		if f.Problem == model.Missing && !model.Has(c.Doc, f.Path) && model.Has(c.Doc, f.Path[:len(f.Path)-1]) {
 			return unreadable(r.Kind.Name, fmt.Sprintf("Required property '%s' not found in JSON. Path '%s'.", f.Member(), f.Where()))
 		}
-		if f.Problem == model.UnknownValue {
+		if f.Problem == model.UnknownValue && (f.Value != "" || !isTaken(r, f)) {
 			return unreadable(r.Kind.Name, fmt.Sprintf("Error converting value \"%v\" to type '%s'. Path '%s'. Allowed values are: %s.",
 				f.Value, f.Structure, f.Where(), strings.Join(f.Allowed, ", ")))
 		}
@@ -51,20 +51,27 @@ func (t Checks) values(r *message.Request, c *behaviour.Call) error {
 	return nil
 }
 
-// takenMember is a member of a structure in bodies of types with names that begin with of in lower case. An empty member stands for all.
-type takenMember struct{ of, structure, member string }
+// takenMember is a member of a structure in bodies of types with names that begin with of in lower case. An empty structure or member
+// stands for all. Before is the first api-version that lacks the member, "" for none.
+type takenMember struct{ of, structure, member, before string }
 
-// taken are members that the models lack, and that Azure's own command line sends.
+// taken are members that the models lack, and that Azure's own command line or Azure's quickstart templates send.
 var taken = []takenMember{
 	// A whole resource instead of its id: az network lb address-pool create --vnet.
-	{"microsoft.network/", "SubResource", ""},
-	// In the template of az vmss create.
-	{"microsoft.network/loadbalancers/inboundnatrules", "InboundNatRule", "location"},
+	{"microsoft.network/", "SubResource", "", ""},
+	// Keys of vaults are read leniently: a quickstart has the time of the expiry beside the attributes.
+	{"microsoft.keyvault/vaults/keys", "", "", ""},
+	// Members that old api-versions have, and that the models, which begin later, have not.
+	{"microsoft.storage/storageaccounts", "AccountPropertiesCreateParameters", "accountType", "2016-01-01"},
+	{"microsoft.compute/availabilitysets", "AvailabilitySetProperties", "managed", "2017-03-30"},
 }
 
-func isTaken(of string, f model.Finding) bool {
-	return slices.ContainsFunc(taken, func(t takenMember) bool {
-		return strings.HasPrefix(strings.ToLower(of), t.of) && f.Structure == t.structure && (t.member == "" || t.member == f.Member())
+// isTaken reports whether Azure ignores a member that the model lacks. The location of a child has no meaning, and templates have it.
+func isTaken(r *message.Request, f model.Finding) bool {
+	of := strings.ToLower(r.Kind.Name)
+	return len(f.Path) == 1 && f.Path[0] == "location" || slices.ContainsFunc(taken, func(t takenMember) bool {
+		return strings.HasPrefix(of, t.of) && (t.structure == "" || t.structure == f.Structure) &&
+			(t.member == "" || t.member == f.Member()) && (t.before == "" || r.Version < t.before)
 	})
 }
 

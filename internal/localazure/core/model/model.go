@@ -42,6 +42,7 @@ func (w write) old(version string) string {
 // structure is an object.
 type structure struct {
 	members map[string]member // by their names in lower case: Azure reads names in any case
+	spelled map[string]member // by their names
 	absent  string            // the last API version that lacks a member of it or of the objects in it
 }
 
@@ -94,10 +95,11 @@ func parse(text string) *Table {
 // link gives the members their structures, and the structures the last API versions that lack something.
 func (t *Table) link() {
 	for _, s := range t.structures {
+		s.spelled = map[string]member{}
 		for lower, m := range s.members {
 			name := strings.TrimLeft(m.kind, "[]{}")
 			m.lists, m.inner = m.kind[:len(m.kind)-len(name)], t.structures[name]
-			s.members[lower] = m
+			s.members[lower], s.spelled[m.name] = m, m
 			s.absent = max(s.absent, m.absent)
 		}
 	}
@@ -242,6 +244,13 @@ func (v *visit) object(kind string, members map[string]member, object map[string
 			v.value(m.kind, object[name], found.Path)
 		}
 	}
+	if id, _ := object["id"].(string); len(path) == 0 || !strings.HasPrefix(id, "/") { // a reference to a resource needs its id alone
+		v.missing(kind, members, given, path)
+	}
+}
+
+// missing notes the required members that are not given.
+func (v *visit) missing(kind string, members map[string]member, given map[string]bool, path []string) {
 	for _, lower := range slices.Sorted(maps.Keys(members)) {
 		if m := members[lower]; m.required && !m.readOnly && !given[lower] && !m.lackedBy(v.old) {
 			v.found = append(v.found, Finding{Problem: Missing, Path: at(path, m.name), Structure: short(kind)})

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"strconv"
 	"time"
 
 	"kaz/internal/azure"
@@ -24,6 +25,7 @@ type Transaction struct {
 	trials int // of Try that have not ended
 	work   *template.Work
 	later  bool // long computations are for later
+	draws  int  // of GUID so far
 	// sizeBefore is the size of all documents at the start.
 	sizeBefore int
 }
@@ -78,6 +80,16 @@ func (t *Transaction) Compute(f func(look behaviour.Look)) error {
 
 // Share lets a transaction go on with the work of others of the same request, and leaves long computations for later.
 func (t *Transaction) Share(work *template.Work) { t.work, t.later = work, true }
+
+// GUID implements [behaviour.World]. A request that is carried out again draws the same ones: what was computed for it, such as the
+// template of a deployment that is nested in the request's, was computed from them.
+func (t *Transaction) GUID() string {
+	if !t.later {
+		return t.Transaction.GUID()
+	}
+	t.draws++
+	return t.work.Once("GUID "+strconv.Itoa(t.draws), t.Transaction.GUID)
+}
 
 // Known implements [behaviour.World].
 func (t *Transaction) Known(fullType string) bool { return t.Parts.Kinds.Of(fullType) != nil }

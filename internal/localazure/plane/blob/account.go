@@ -10,6 +10,7 @@ import (
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/storage"
+	"kaz/internal/localazure/plane/account"
 )
 
 // listedContainers is a page of a list of containers.
@@ -24,31 +25,31 @@ type listedContainers struct {
 }
 
 type containerEntry struct {
-	Name          string `xml:"Name"`
-	Modified      string `xml:"Properties>Last-Modified"`
-	ETag          string `xml:"Properties>Etag"`
-	LeaseStatus   string `xml:"Properties>LeaseStatus"`
-	LeaseState    string `xml:"Properties>LeaseState"`
-	LeaseDuration string `xml:"Properties>LeaseDuration,omitempty"`
-	Access        string `xml:"Properties>PublicAccess,omitempty"`
-	Scope         string `xml:"Properties>DefaultEncryptionScope"`
-	OwnScope      bool   `xml:"Properties>DenyEncryptionScopeOverride"`
-	Immutable     bool   `xml:"Properties>HasImmutabilityPolicy"`
-	Hold          bool   `xml:"Properties>HasLegalHold"`
-	Metadata      pairs  `xml:"Metadata,omitempty"`
+	Name          string        `xml:"Name"`
+	Modified      string        `xml:"Properties>Last-Modified"`
+	ETag          string        `xml:"Properties>Etag"`
+	LeaseStatus   string        `xml:"Properties>LeaseStatus"`
+	LeaseState    string        `xml:"Properties>LeaseState"`
+	LeaseDuration string        `xml:"Properties>LeaseDuration,omitempty"`
+	Access        string        `xml:"Properties>PublicAccess,omitempty"`
+	Scope         string        `xml:"Properties>DefaultEncryptionScope"`
+	OwnScope      bool          `xml:"Properties>DenyEncryptionScopeOverride"`
+	Immutable     bool          `xml:"Properties>HasImmutabilityPolicy"`
+	Hold          bool          `xml:"Properties>HasLegalHold"`
+	Metadata      account.Pairs `xml:"Metadata,omitempty"`
 }
 
 // listContainers answers a request for the containers of an account in the order of their names. A marker is the first name of a page.
 func (c serviceCall) listContainers() error {
-	most, err := c.pageSize()
+	most, err := account.PageSize(c.query)
 	if err != nil {
 		return err
 	}
-	include, err := c.included("metadata", "deleted", "system")
+	include, err := account.Included(c.query, "metadata", "deleted", "system")
 	if err != nil {
 		return err
 	}
-	page := listedContainers{Service: "https://" + c.r.Host + "/", Prefix: c.query.Get("prefix"), Marker: c.query.Get("marker")}
+	page := listedContainers{Service: account.Base(c.r, "https"), Prefix: c.query.Get("prefix"), Marker: c.query.Get("marker")}
 	if c.query.Get("maxresults") != "" {
 		page.Most = most
 	}
@@ -68,7 +69,7 @@ func (c serviceCall) listContainers() error {
 		}
 		page.Containers = append(page.Containers, c.containerEntry(name, documents[name], include["metadata"]))
 	}
-	reply(c.w, http.StatusOK, page)
+	account.Reply(c.w, http.StatusOK, page)
 	return nil
 }
 
@@ -87,7 +88,7 @@ func (c serviceCall) containerEntry(name string, doc behaviour.Object, metadata 
 // describeAccount answers with the kind of the account, as clients ask that copy many blobs.
 func (c serviceCall) describeAccount() error {
 	var doc behaviour.Object
-	c.service.Azure.Look(func(w behaviour.World) { _, doc = accountOf(w, account(c.r.Host)) })
+	c.service.Azure.Look(func(w behaviour.World) { doc, _ = w.Get(c.container.TopLevel()) })
 	header := c.w.Header()
 	header.Set("x-ms-sku-name", behaviour.Text(doc, "sku.name"))
 	header.Set("x-ms-account-kind", behaviour.Text(doc, "kind"))
@@ -96,25 +97,12 @@ func (c serviceCall) describeAccount() error {
 	return nil
 }
 
-// serviceFacts are the settings of the service of an account. Those that are not in its document are off here.
+// serviceFacts are the settings of the service of an account.
 type serviceFacts struct {
-	XMLName xml.Name `xml:"StorageServiceProperties"`
-	Logging struct {
-		Version             string
-		Delete, Read, Write bool
-		Retention           enabled `xml:"RetentionPolicy"`
-	}
-	Hour      metrics `xml:"HourMetrics"`
-	Minute    metrics `xml:"MinuteMetrics"`
-	Cors      string
-	Retention enabled `xml:"DeleteRetentionPolicy"`
-	Website   enabled `xml:"StaticWebsite"`
-}
-
-type metrics struct {
-	Version   string
-	Enabled   bool
-	Retention enabled `xml:"RetentionPolicy"`
+	account.Settings
+	// Retention and Website are off here, and requests cannot change that.
+	Retention *enabled `xml:"DeleteRetentionPolicy"`
+	Website   *enabled `xml:"StaticWebsite"`
 }
 
 type enabled struct {
@@ -123,14 +111,36 @@ type enabled struct {
 }
 
 // serviceProperties answers with the settings of the service.
-func (c serviceCall) serviceProperties() error {
-	const first = "1.0" // the version of the analytics
+func (c serviceCall) serviceProperties() (err error) {
 	var doc behaviour.Object
 	c.service.Azure.Look(func(w behaviour.World) { doc, _ = w.Get(c.container) })
-	var all serviceFacts
-	all.Logging.Version, all.Hour.Version, all.Minute.Version = first, first, first
+	all := serviceFacts{Retention: &enabled{}, Website: &enabled{}}
+	if all.Settings, err = account.SettingsOf(doc); err != nil {
+		return err
+	}
 	all.Retention.Enabled = behaviour.Bool(doc, "properties.deleteRetentionPolicy.enabled")
 	all.Retention.Days, _ = behaviour.Int(doc, "properties.deleteRetentionPolicy.days")
-	reply(c.w, http.StatusOK, all)
+	account.Reply(c.w, http.StatusOK, all)
 	return nil
 }
+
+// setServiceProperties changes the settings of the service that the request has.
+func (c serviceCall) setServiceProperties() error {
+	var given serviceFacts
+	if err := account.ReadSettings(c.w, c.r, &given); err != nil {
+		return err
+	}
+	for name, policy := range map[string]*enabled{"DeleteRetentionPolicy": given.Retention, "StaticWebsite": given.Website} {
+		if policy != nil && policy.Enabled {
+			return refuse(http.StatusNotImplemented, "NotImplemented", "The local Azure does not serve %s.", name)
+		}
+	}
+	if err := given.Keep(c.service.Azure, c.container); err != nil {
+		return err
+	}
+	c.w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+// statistics answers with how far the other region of the account is behind.
+func (c serviceCall) statistics() error { return account.ReplyStatistics(c.w, c.secondary, c.now) }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/blob/kept"
 )
 
@@ -14,7 +15,7 @@ func (c blockCall) putAppend() error {
 		return err
 	}
 	if len(content) > 0 {
-		return invalidHeader("Content-Length", formatInt(len(content)), "0 for an append blob")
+		return account.InvalidHeader("Content-Length", formatInt(len(content)), "0 for an append blob")
 	}
 	known := kept.Facts{Type: kept.Appended, Properties: orAny(propertiesOf(c.r.Header, true))}
 	return c.create(kept.Blob{Facts: known}, http.StatusCreated)
@@ -27,7 +28,7 @@ func (c blockCall) append() error {
 		return err
 	}
 	if len(content) == 0 {
-		return invalidHeader("Content-Length", "0", "at least 1")
+		return account.InvalidHeader("Content-Length", "0", "at least 1")
 	}
 	return c.change(http.StatusCreated, func(b *kept.Blob) error {
 		if b.Type != kept.Appended {
@@ -64,7 +65,7 @@ func (c blockCall) checkEnd(b kept.Blob, length int) error {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 {
-			return invalidHeader(condition.header, text, "a number of bytes")
+			return account.InvalidHeader(condition.header, text, "a number of bytes")
 		}
 		if !condition.met(n) {
 			return refuse(http.StatusPreconditionFailed, condition.code, "The condition %s is not met: the blob has %d bytes.",

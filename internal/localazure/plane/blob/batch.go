@@ -13,6 +13,8 @@ import (
 	"net/url"
 
 	"github.com/google/uuid"
+
+	"kaz/internal/localazure/plane/account"
 )
 
 // The most requests in a batch and the most bytes that it has, as Azure documents them.
@@ -25,7 +27,7 @@ const (
 func (c serviceCall) batch() error {
 	_, parameters, err := mime.ParseMediaType(c.r.Header.Get(contentType))
 	if err != nil || parameters["boundary"] == "" {
-		return invalidHeader(contentType, c.r.Header.Get(contentType), "multipart/mixed with a boundary")
+		return account.InvalidHeader(contentType, c.r.Header.Get(contentType), "multipart/mixed with a boundary")
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, mostBatch))
 	if err != nil {
@@ -94,12 +96,13 @@ func (c serviceCall) one(r *http.Request) *answer {
 	address, err := url.Parse("https://" + c.r.Host + r.URL.RequestURI())
 	deletes := r.Method == http.MethodDelete && r.URL.Query().Get("restype") == ""
 	if tier := r.Method == http.MethodPut && r.URL.Query().Get("comp") == "tier"; err != nil || !deletes && !tier {
-		fail(answer, r, invalidInput("a batch deletes blobs and sets their tiers, and not %s %s", r.Method, r.URL.Path))
+		account.Fail(answer, r, invalidInput("a batch deletes blobs and sets their tiers, and not %s %s", r.Method, r.URL.Path))
 		return answer
 	}
 	sent := r.Clone(c.r.Context())
-	sent.URL, sent.Host, sent.TLS, sent.RemoteAddr, sent.Body = address, c.r.Host, c.r.TLS, c.r.RemoteAddr, http.NoBody
-	c.again(answer, sent)
+	sent.URL, sent.Host, sent.Body = address, account.PartHost(c.r, r.URL.Path), http.NoBody
+	sent.TLS, sent.RemoteAddr = c.r.TLS, c.r.RemoteAddr
+	c.again(answer, account.Resolve(sent))
 	if sent.Header.Get("x-ms-version") == "" { // it has that of the batch
 		answer.Header().Set("x-ms-version", c.r.Header.Get("x-ms-version"))
 	}

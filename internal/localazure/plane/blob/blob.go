@@ -21,23 +21,17 @@ import (
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/compute/vm"
 	"kaz/internal/localazure/behaviour/storage"
+	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/blob/kept"
-	"kaz/internal/localazure/plane/cloud"
 	"kaz/internal/localazure/plane/sharedkey"
 )
-
-// Azure is the local Azure with the documents.
-type Azure interface {
-	Look(f func(w behaviour.World))
-	Do(f func(w behaviour.World) error) error
-}
 
 // Service serves the blobs of all storage accounts.
 type Service struct {
 	// Authenticate checks a token of Entra ID for one of the audiences.
 	Authenticate func(token string, audiences ...string) (*behaviour.Principal, error)
 	// Azure has the storage accounts and the role assignments.
-	Azure Azure
+	Azure account.Azure
 	// Authority is the address of the login, as refusals name it.
 	Authority string
 	// Console opens what the console of a machine has shown, fs.ErrNotExist for nothing. It is nil if no machine runs.
@@ -53,21 +47,16 @@ func (s *Service) Load(dir string, log *slog.Logger) error {
 }
 
 // Answers reports whether a host serves the blobs of an account.
-func (s *Service) Answers(host string) bool { return account(host) != "" }
+func (s *Service) Answers(host string) bool { return accountOf(host) != "" }
 
-// account returns the account in a host, "" for another host. It can be one in which Azure keeps consoles of machines.
-func account(host string) string {
+// accountOf returns the account in a host, "" for another host. It can be one in which Azure keeps consoles of machines.
+func accountOf(host string) string {
 	host, _, _ = strings.Cut(strings.ToLower(host), ":")
 	if name, ok := strings.CutSuffix(host, "."+vm.ManagedStorage); ok {
 		name, _, _ = strings.Cut(name, ".")
 		return name
 	}
-	for _, c := range cloud.Clouds() {
-		if name, ok := strings.CutSuffix(host, ".blob."+c.Storage); ok {
-			return name
-		}
-	}
-	return ""
+	return account.Of(host, "blob")
 }
 
 // call is a request.
@@ -92,24 +81,26 @@ type call struct {
 	now       time.Time
 	// made is when the container was made.
 	made string
+	// secondary says that the request was sent to the other region of the account.
+	secondary bool
 	// machine is the machine that has its console in the container, "" for none.
 	machine azure.ID
 }
-
-// requestID is the header with the id of a request.
-const requestID = "x-ms-request-id"
 
 // ServeHTTP implements http.Handler.
 func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("x-ms-version", r.Header.Get("x-ms-version"))
-	header.Set(requestID, uuid.NewString())
+	header.Set(account.RequestID, uuid.NewString())
 	if id := r.Header.Get("x-ms-client-request-id"); id != "" {
 		header.Set("x-ms-client-request-id", id)
 	}
+	if account.Share(w, r, s.Azure, accountOf(r.Host), "blobServices") {
+		return
+	}
 	c := &call{service: s, w: w, r: r, query: r.URL.Query(), again: s.ServeHTTP}
 	if err := c.serve(); err != nil {
-		fail(w, r, err)
+		account.Fail(w, r, err)
 	}
 }
 
@@ -127,7 +118,9 @@ func (c *call) serve() error {
 // begin returns what the request does, once it is allowed. The function chooses that by the name of the container, "" for none.
 func (c *call) begin(choose func(container string) (operation, error)) (operation, error) {
 	if c.query.Get("sig") == "" && !sharedkey.Signed(c.r) && !c.trusted {
-		if err := c.authenticate(); err != nil {
+		var err error
+		tokens := account.Tokens{Authenticate: c.service.Authenticate, Authority: c.service.Authority}
+		if c.caller, err = tokens.Caller(c.w, c.r); err != nil {
 			return operation{}, err
 		}
 	}
@@ -144,7 +137,7 @@ func (c *call) begin(choose func(container string) (operation, error)) (operatio
 	if err != nil {
 		return o, err
 	}
-	return o, c.allow(o, account(c.r.Host), container)
+	return o, c.allow(o, accountOf(c.r.Host), container)
 }
 
 // key is the key of the blob among the blobs of all accounts.

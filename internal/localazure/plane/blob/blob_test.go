@@ -42,7 +42,8 @@ func withContainer(t testing.TB) *core.Emulator {
 	group, account := groupID(), groupID().Resource("Microsoft.Storage/storageAccounts", "acc")
 	if err := e.Do(func(w behaviour.World) error {
 		w.Put(group, behaviour.Object{"location": "westeurope"})
-		w.Put(account, behaviour.Object{"location": "westeurope"})
+		w.Put(account, behaviour.Object{"location": "westeurope", "properties": behaviour.Object{
+			"primaryEndpoints": behaviour.Object{"blob": "https://acc.blob.core.windows.net/"}}})
 		w.Put(account.Child("blobServices", "default"), behaviour.Object{})
 		w.Put(account.Child("blobServices", "default").Child("containers", "c"), behaviour.Object{})
 		return nil

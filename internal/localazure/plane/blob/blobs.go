@@ -11,6 +11,7 @@ import (
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/storage/lease"
+	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/blob/kept"
 	"kaz/internal/localazure/plane/blob/tags"
 	"kaz/internal/localazure/plane/octets"
@@ -39,9 +40,9 @@ func (c blobCall) put() error {
 	case kind == kept.Appended:
 		return blockCall(c).putAppend()
 	case kind == "":
-		return missingHeader(header)
+		return account.MissingHeader(header)
 	default:
-		return invalidHeader(header, kind, "BlockBlob or AppendBlob")
+		return account.InvalidHeader(header, kind, "BlockBlob or AppendBlob")
 	}
 }
 
@@ -81,7 +82,7 @@ func (c *call) create(b kept.Blob, status int) error {
 // furnish gives a new blob the metadata, tags and tier of the request.
 func (c *call) furnish(b *kept.Blob) (err error) {
 	if b.Metadata == nil {
-		b.Metadata = metadataOf(c.r.Header)
+		b.Metadata = account.Metadata(c.r.Header)
 	}
 	given, err := tags.InHeader(c.r.Header.Get("x-ms-tags"))
 	if err != nil {
@@ -204,7 +205,7 @@ func (c blobCall) sums(part []byte, partial bool) error {
 		case !strings.EqualFold(asked, "true"):
 			continue
 		case !partial:
-			return invalidHeader(s.asks, asked, "a range beside it")
+			return account.InvalidHeader(s.asks, asked, "a range beside it")
 		case len(part) > most:
 			return refuse(http.StatusBadRequest, "OutOfRangeInput",
 				"One of the request inputs is out of range: %s allows %d bytes, and the range has %d.", s.asks, most, len(part))
@@ -291,7 +292,7 @@ func meets(b kept.Blob, given http.Header, prefix string, there bool) (met, chan
 		}
 		at, err := http.ParseTime(text)
 		if err != nil {
-			return false, false, invalidHeader(t.header, text, "a time such as "+http.TimeFormat)
+			return false, false, account.InvalidHeader(t.header, text, "a time such as "+http.TimeFormat)
 		}
 		if b.Modified.Truncate(time.Second).After(at) != t.want {
 			*t.to = false

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/blob/kept"
 	"kaz/internal/localazure/plane/octets"
 )
@@ -26,7 +27,7 @@ func (c blockCall) blockID() (string, error) {
 			"A query parameter that's mandatory for this request is not specified: blockid.")
 	}
 	if decoded, err := base64.StdEncoding.DecodeString(id); err != nil || len(decoded) == 0 || len(decoded) > most {
-		return "", invalidParameter("blockid", id, fmt.Sprintf("1 to %d bytes in base64", most))
+		return "", account.InvalidParameter("blockid", id, fmt.Sprintf("1 to %d bytes in base64", most))
 	}
 	return id, nil
 }
@@ -42,7 +43,7 @@ func (c blockCall) stage() error {
 		return err
 	}
 	if len(content) == 0 {
-		return invalidHeader("Content-Length", "0", "at least 1")
+		return account.InvalidHeader("Content-Length", "0", "at least 1")
 	}
 	s := &c.service.kept
 	s.Lock()
@@ -99,17 +100,13 @@ func (c blockCall) wantedBlocks() ([]wantedBlock, error) {
 		Blocks  []wantedBlock `xml:",any"`
 	}
 	if err := xml.Unmarshal(text, &list); err != nil {
-		return nil, invalidDocument(err)
+		return nil, account.InvalidDocument(err)
 	}
 	if len(list.Blocks) > mostBlocks {
 		return nil, refuse(http.StatusBadRequest, "BlockListTooLong",
 			"The block list may not contain more than %d blocks: it has %d.", mostBlocks, len(list.Blocks))
 	}
 	return list.Blocks, nil
-}
-
-func invalidDocument(err error) error {
-	return refuse(http.StatusBadRequest, "InvalidXmlDocument", "XML specified is not syntactically valid: %v.", err)
 }
 
 // commit makes a blob of blocks that wait, and of blocks that it has.
@@ -160,7 +157,7 @@ func (c blockCall) blocks() error {
 		kind = "committed"
 	}
 	if !slices.Contains([]string{"committed", "uncommitted", "all"}, kind) {
-		return invalidParameter("blocklisttype", kind, "committed, uncommitted or all")
+		return account.InvalidParameter("blocklisttype", kind, "committed, uncommitted or all")
 	}
 	s := &c.service.kept
 	s.Lock()
@@ -189,6 +186,6 @@ func (c blockCall) blocks() error {
 	if kind == "uncommitted" {
 		list.Committed = nil
 	}
-	reply(c.w, http.StatusOK, list)
+	account.Reply(c.w, http.StatusOK, list)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/compute/vm"
+	"kaz/internal/localazure/plane/account"
 )
 
 // checkConsole returns why the request may not read the container with the console of a machine. It has one blob, which Azure writes.
@@ -23,7 +24,7 @@ func (c *call) checkConsole(w behaviour.World, o operation, t target) error {
 	}
 	switch {
 	case o.action != blobsRead || c.blob == "":
-		return mismatch(permission, "permission")
+		return account.Mismatch(account.Permission, "permission")
 	case c.blob != d.Log:
 		return noBlob()
 	}

@@ -9,6 +9,7 @@ import (
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/storage"
 	"kaz/internal/localazure/behaviour/storage/lease"
+	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/blob/kept"
 )
 
@@ -16,14 +17,13 @@ import (
 var accessLevels = map[string]string{"": "None", "container": "Container", "blob": "Blob"}
 
 const (
-	accessHeader   = "x-ms-blob-public-access"
-	metadataHeader = "x-ms-meta-"
+	accessHeader = "x-ms-blob-public-access"
 )
 
 func (c containerCall) createContainer() error {
 	access, known := accessLevels[strings.ToLower(c.r.Header.Get(accessHeader))]
 	if !known {
-		return invalidHeader(accessHeader, c.r.Header.Get(accessHeader), "container or blob")
+		return account.InvalidHeader(accessHeader, c.r.Header.Get(accessHeader), "container or blob")
 	}
 	metadata := c.containerMetadata()
 	err := c.service.Azure.Do(func(w behaviour.World) error {
@@ -44,15 +44,15 @@ func (c containerCall) createContainer() error {
 // containerMetadata returns the metadata in the headers of a request as documents have it.
 func (c containerCall) containerMetadata() behaviour.Object {
 	metadata := behaviour.Object{}
-	for name, value := range pairsOf(metadataOf(c.r.Header)) {
+	for name, value := range account.PairsOf(account.Metadata(c.r.Header)) {
 		metadata[name] = value
 	}
 	return metadata
 }
 
 // metadataIn returns the metadata of a container.
-func metadataIn(doc behaviour.Object) pairs {
-	p := pairs{}
+func metadataIn(doc behaviour.Object) account.Pairs {
+	p := account.Pairs{}
 	for name, value := range behaviour.Sub(doc, "properties.metadata") {
 		p[name], _ = value.(string)
 	}
@@ -74,7 +74,7 @@ func (c containerCall) properties() error {
 	if access := accessOf(doc); access != "" {
 		header.Set(accessHeader, access)
 	}
-	showMetadata(header, metadataIn(doc))
+	metadataIn(doc).Show(header)
 	for name, property := range map[string]string{"x-ms-has-legal-hold": "hasLegalHold",
 		"x-ms-has-immutability-policy": "hasImmutabilityPolicy"} {
 		header.Set(name, strconv.FormatBool(behaviour.Bool(doc, "properties."+property)))

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/blob/kept"
 	"kaz/internal/localazure/plane/octets"
 )
@@ -26,7 +27,7 @@ func (c copyCall) copy() error {
 		return err
 	}
 	b := kept.Blob{Facts: kept.Facts{Type: from.Type, Properties: from.Properties.Clone(), Blocks: slices.Clone(from.Blocks),
-		Appends: from.Appends, Metadata: metadataOf(c.r.Header)}, Content: slices.Clip(from.Content)}
+		Appends: from.Appends, Metadata: account.Metadata(c.r.Header)}, Content: slices.Clip(from.Content)}
 	if len(b.Metadata) == 0 {
 		b.Metadata = maps.Clone(from.Metadata)
 	}
@@ -60,7 +61,7 @@ func (c copyCall) copiedTags(from *kept.Blob) map[string]string {
 // abort ends a copy that is not made yet. There is none.
 func (c copyCall) abort() error {
 	if id := c.query.Get("copyid"); uuid.Validate(id) != nil {
-		return invalidParameter("copyid", id, "the id of a copy")
+		return account.InvalidParameter("copyid", id, "the id of a copy")
 	}
 	return refuse(http.StatusConflict, "NoPendingCopyOperation", "There is currently no pending copy operation.")
 }
@@ -104,13 +105,16 @@ func (c copyCall) source() (*kept.Blob, error) {
 	text := c.r.Header.Get(sourceHeader)
 	address, err := url.Parse(text)
 	if err != nil || address.Host == "" {
-		return nil, invalidHeader(sourceHeader, text, "the address of a blob")
+		return nil, account.InvalidHeader(sourceHeader, text, "the address of a blob")
 	}
-	if !c.service.Answers(address.Host) {
+	sent := &http.Request{Method: http.MethodGet, URL: address, Host: address.Host, Header: http.Header{}, TLS: c.r.TLS,
+		RemoteAddr: c.r.RemoteAddr}
+	r := account.Resolve(sent.WithContext(c.r.Context()))
+	if !c.service.Answers(r.Host) {
 		return nil, refuse(http.StatusNotFound, unverified, "The local Azure copies blobs of its own accounts alone, and %s is not one.",
 			address.Host)
 	}
-	from, err := c.readSource(address)
+	from, err := c.readSource(r)
 	if refused, ok := errors.AsType[*behaviour.Error](err); ok {
 		c.w.Header().Set("x-ms-copy-source-status-code", strconv.Itoa(refused.Status))
 		c.w.Header().Set("x-ms-copy-source-error-code", refused.Code)
@@ -143,14 +147,12 @@ func (c copyCall) copiesLater() bool {
 		!strings.EqualFold(c.r.Header.Get("x-ms-requires-sync"), "true")
 }
 
-// readSource reads the blob at an address. The request has a right of its own for it, or its address has a signature.
-func (c copyCall) readSource(address *url.URL) (kept.Blob, error) {
-	read := &call{service: c.service, w: newAnswer(), query: address.Query(),
-		r: (&http.Request{Method: http.MethodGet, URL: address, Host: address.Host, Header: http.Header{}, TLS: c.r.TLS,
-			RemoteAddr: c.r.RemoteAddr}).WithContext(c.r.Context())}
+// readSource reads a blob with a request. That has a right of its own, or its address has a signature.
+func (c copyCall) readSource(r *http.Request) (kept.Blob, error) {
+	read := &call{service: c.service, w: newAnswer(), query: r.URL.Query(), r: r}
 	if right := c.r.Header.Get("x-ms-copy-source-authorization"); right != "" {
 		read.r.Header.Set("Authorization", right)
-	} else if c.copiesLater() && read.query.Get("sig") == "" && account(address.Host) == account(c.r.Host) {
+	} else if c.copiesLater() && read.query.Get("sig") == "" && accountOf(r.Host) == accountOf(c.r.Host) {
 		read.caller, read.trusted = c.caller, c.caller != nil || c.byKey
 		read.byKey = c.byKey
 	}

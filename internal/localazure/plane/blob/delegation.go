@@ -1,95 +1,22 @@
 package blob
 
 import (
-	"cmp"
-	"encoding/xml"
-	"io"
-	"net/http"
-	"net/url"
 	"strings"
-	"time"
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/storage"
-	"kaz/internal/localazure/plane/sas"
+	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/sharedkey"
 )
 
-// longestDelegation is how long a key of a user may be valid.
-const longestDelegation = 7 * 24 * time.Hour
-
-// delegated are the parameters of a signature by the key of a user that describe the key, in the order of its text.
-var delegated = []string{"skoid", "sktid", "skt", "ske", "sks", "skv"}
-
-// keyText is what a key of a user is made of, besides a key of the account.
-func keyText(v url.Values) string {
-	var text []string
-	for _, name := range delegated {
-		text = append(text, v.Get(name))
-	}
-	return strings.Join(text, "\n")
-}
-
-// userKey is the answer to a request for a key of a user.
-type userKey struct {
-	XMLName xml.Name `xml:"UserDelegationKey"`
-	User    string   `xml:"SignedOid"`
-	Tenant  string   `xml:"SignedTid"`
-	Start   string   `xml:"SignedStart"`
-	Expiry  string   `xml:"SignedExpiry"`
-	Service string   `xml:"SignedService"`
-	Version string   `xml:"SignedVersion"`
-	Value   string   `xml:"Value"`
-}
-
-// delegate gives the sender of a token a key for signatures. The service keeps no keys: it makes them of a key of the account, and they
-// end with that one.
+// delegate answers with a key of the user that has sent a token.
 func (c serviceCall) delegate() error {
-	if c.caller == nil {
-		return unsigned("A key of a user needs a token of Entra ID.")
-	}
-	const most = 4 << 10
-	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, most))
-	if err != nil {
-		return refuse(http.StatusRequestEntityTooLarge, "RequestBodyTooLarge", "%v", err)
-	}
-	var info struct {
-		XMLName xml.Name `xml:"KeyInfo"`
-		Start   string
-		Expiry  string
-		Other   string `xml:"DelegatedUserTid"`
-	}
-	if err := xml.Unmarshal(text, &info); err != nil {
-		return invalidDocument(err)
-	}
-	if info.Other != "" && !strings.EqualFold(info.Other, c.caller.Tenant) {
-		return unsigned("The local Azure knows no users of the tenant " + info.Other + ".")
-	}
-	start, err := time.Parse(time.RFC3339, cmp.Or(info.Start, c.now.UTC().Format(time.RFC3339)))
-	if err != nil {
-		return invalidNode("Start", info.Start)
-	}
-	end, err := time.Parse(time.RFC3339, info.Expiry)
-	if err != nil || !end.After(start) || !end.After(c.now) || end.Sub(c.now) > longestDelegation {
-		return invalidNode("Expiry", info.Expiry)
-	}
-	var doc behaviour.Object
-	key := userKey{User: c.caller.ObjectID, Tenant: c.caller.Tenant, Start: start.UTC().Format(time.RFC3339),
-		Expiry: end.UTC().Format(time.RFC3339), Service: "b", Version: c.r.Header.Get("x-ms-version")}
+	d := account.Delegation{Caller: c.caller, Service: "b", Now: c.now}
 	c.service.Azure.Look(func(w behaviour.World) {
-		_, doc = accountOf(w, account(c.r.Host))
-		key.Tenant = cmp.Or(key.Tenant, w.Tenant())
+		doc, _ := w.Get(c.container.TopLevel())
+		d.Key, d.Tenant = storage.Keys(doc)[0], w.Tenant()
 	})
-	key.Value = storage.Sign(storage.Keys(doc)[0], keyText(url.Values{"skoid": {key.User}, "sktid": {key.Tenant}, "skt": {key.Start},
-		"ske": {key.Expiry}, "sks": {key.Service}, "skv": {key.Version}}))
-	reply(c.w, http.StatusOK, key)
-	return nil
-}
-
-func invalidNode(name, value string) error {
-	return refuse(http.StatusBadRequest, "InvalidXmlNodeValue",
-		"The value for one of the XML nodes is not in the correct format: %s is %q, want a time such as %s, a start before an end of at "+
-			"most seven days from now.", name, value, time.RFC3339)
+	return d.Reply(c.w, c.r)
 }
 
 // isDelegated reports whether a request has a signature by the key of a user, and not by a key of the account.
@@ -103,7 +30,7 @@ func (c *call) delegatedText(resource string) string {
 	// parameters of the request.
 	const withUsers, withScope, withTenant, withRequest = "2020-02-10", "2020-12-06", "2025-07-05", "2026-04-06"
 	v, version := c.query, c.query.Get("sv")
-	text := []string{v.Get("sp"), v.Get("st"), v.Get("se"), resource, keyText(v)}
+	text := []string{v.Get("sp"), v.Get("st"), v.Get("se"), resource, account.DelegatedText(v)}
 	for _, part := range []struct {
 		since string
 		names []string
@@ -139,18 +66,12 @@ func names(list string) []string {
 
 // checkDelegated returns why a signature by the key of a user does not allow an operation: its user needs the right, too.
 func (c *call) checkDelegated(w behaviour.World, o operation, t target, resource string) error {
-	for _, key := range t.keys {
-		if key == "" || !sas.SignedBy([2]string{storage.Sign(key, keyText(c.query))}, c.delegatedText(resource), c.query.Get("sig")) {
-			continue
-		}
-		if code, message := sas.Check(c.r, url.Values{"st": {c.query.Get("skt")}, "se": {c.query.Get("ske")}}, c.now); code != "" {
-			return refuse(http.StatusForbidden, code, "%s", message)
-		}
-		user := &behaviour.Principal{ObjectID: c.query.Get("skoid"), Tenant: c.query.Get("sktid")}
-		if o.action != "" && !w.AllowedData(user, "Microsoft.Storage/storageAccounts/blobServices/"+o.action, c.container) {
-			return mismatch(permission, "permission")
-		}
-		return nil
+	user, err := t.SigningUser(c.r, c.query, c.delegatedText(resource), c.now)
+	if err != nil {
+		return err
 	}
-	return unsigned("Signature did not match.")
+	if o.action != "" && !w.AllowedData(user, "Microsoft.Storage/storageAccounts/blobServices/"+o.action, c.container) {
+		return account.Mismatch(account.Permission, "permission")
+	}
+	return nil
 }

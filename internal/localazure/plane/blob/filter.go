@@ -9,6 +9,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/storage"
+	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/blob/kept"
 	"kaz/internal/localazure/plane/blob/tags"
 )
@@ -23,7 +24,7 @@ func (c *call) checkTagCondition(b kept.Blob, there bool) error {
 	f, err := tags.Parse(text)
 	switch {
 	case err != nil:
-		return invalidHeader(header, text, "conditions on tags: "+err.Error())
+		return account.InvalidHeader(header, text, "conditions on tags: "+err.Error())
 	case !there || !f.Matches(b.Tags, c.container.Name()):
 		return unmet()
 	}
@@ -50,9 +51,9 @@ func (c serviceCall) search() error {
 	where := c.query.Get("where")
 	f, err := tags.Parse(where)
 	if err != nil || len(f) > 1 {
-		return invalidParameter("where", where, "conditions such as \"key\"='value' with AND between them")
+		return account.InvalidParameter("where", where, "conditions such as \"key\"='value' with AND between them")
 	}
-	most, err := c.pageSize()
+	most, err := account.PageSize(c.query)
 	if err != nil {
 		return err
 	}
@@ -60,7 +61,7 @@ func (c serviceCall) search() error {
 	if err != nil {
 		return err
 	}
-	page := foundBlobs{Service: "https://" + c.r.Host + "/", Where: where}
+	page := foundBlobs{Service: account.Base(c.r, "https"), Where: where}
 	for _, b := range c.tagged(f) {
 		// The marker has the container, too: the names of containers have no slash.
 		at := kept.Version{Name: b.Container + "/" + b.Name}
@@ -73,7 +74,7 @@ func (c serviceCall) search() error {
 		}
 		page.Blobs = append(page.Blobs, b)
 	}
-	reply(c.w, http.StatusOK, page)
+	account.Reply(c.w, http.StatusOK, page)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/storage"
 	"kaz/internal/localazure/behaviour/storage/lease"
+	"kaz/internal/localazure/plane/account"
 )
 
 // showLease writes the headers about a lease.
@@ -25,13 +26,13 @@ func leaseID(h http.Header, name string, required bool) (string, error) {
 	text := h.Get(name)
 	if text == "" {
 		if required {
-			return "", missingHeader(name)
+			return "", account.MissingHeader(name)
 		}
 		return "", nil
 	}
 	id, ok := lease.ID(text)
 	if !ok {
-		return "", invalidHeader(name, text, "a GUID")
+		return "", account.InvalidHeader(name, text, "a GUID")
 	}
 	return id, nil
 }
@@ -47,9 +48,9 @@ func (c *call) leaseRequest() (r lease.Request, err error) {
 	r.Action = strings.ToLower(h.Get("x-ms-lease-action"))
 	switch {
 	case r.Action == "":
-		return r, missingHeader("x-ms-lease-action")
+		return r, account.MissingHeader("x-ms-lease-action")
 	case leaseReplies[r.Action] == 0:
-		return r, invalidHeader("x-ms-lease-action", r.Action, "acquire, renew, change, release or break")
+		return r, account.InvalidHeader("x-ms-lease-action", r.Action, "acquire, renew, change, release or break")
 	}
 	holder := r.Action == "renew" || r.Action == "change" || r.Action == "release"
 	if r.ID, err = leaseID(h, "x-ms-lease-id", holder); err != nil {
@@ -82,11 +83,11 @@ func (c *call) leaseTimes(r *lease.Request) (err error) {
 func seconds(h http.Header, name, want string, valid func(int) bool) (int, error) {
 	text := h.Get(name)
 	if text == "" {
-		return 0, missingHeader(name)
+		return 0, account.MissingHeader(name)
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || !valid(n) {
-		return 0, invalidHeader(name, text, want)
+		return 0, account.InvalidHeader(name, text, want)
 	}
 	return n, nil
 }

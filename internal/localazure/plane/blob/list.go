@@ -3,13 +3,12 @@ package blob
 import (
 	"cmp"
 	"encoding/xml"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
+	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/blob/kept"
 	"kaz/internal/localazure/plane/blob/tags"
 )
@@ -30,11 +29,11 @@ type listed struct {
 
 // entry is a blob in a list, or the beginning of names of blobs.
 type entry struct {
-	Name       entryName   `xml:"Name"`
-	Snapshot   string      `xml:"Snapshot,omitempty"`
-	Properties *entryFacts `xml:"Properties,omitempty"`
-	Metadata   pairs       `xml:"Metadata,omitempty"`
-	Tags       *tags.List  `xml:"Tags,omitempty"`
+	Name       entryName     `xml:"Name"`
+	Snapshot   string        `xml:"Snapshot,omitempty"`
+	Properties *entryFacts   `xml:"Properties,omitempty"`
+	Metadata   account.Pairs `xml:"Metadata,omitempty"`
+	Tags       *tags.List    `xml:"Tags,omitempty"`
 }
 
 // entryName is a name, spelled as in a URL if XML cannot have its characters.
@@ -80,70 +79,14 @@ type entryFacts struct {
 	CopyCompletedAt string `xml:"CopyCompletionTime,omitempty"`
 }
 
-// pairs is metadata: elements by their names.
-type pairs map[string]string
-
-// MarshalXML implements xml.Marshaler.
-func (p pairs) MarshalXML(e *xml.Encoder, start xml.StartElement) error {
-	if err := e.EncodeToken(start); err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(p)) {
-		if err := e.EncodeElement(p[name], xml.StartElement{Name: xml.Name{Local: name}}); err != nil {
-			return err
-		}
-	}
-	return e.EncodeToken(start.End())
-}
-
-// pairsOf returns metadata without what its headers begin with.
-func pairsOf(metadata map[string]string) pairs {
-	p := pairs{}
-	for header, value := range metadata {
-		p[strings.ToLower(header[len(metadataHeader):])] = value
-	}
-	return p
-}
-
-// mostListed is how many elements a page has, unless the client wants fewer.
-const mostListed = 5000
-
-// pageSize returns how many elements the page has that a request asks for.
-func (c *call) pageSize() (int, error) {
-	text := c.query.Get("maxresults")
-	if text == "" {
-		return mostListed, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		return 0, refuse(http.StatusBadRequest, "OutOfRangeQueryParameterValue", "maxresults must be at least 1.")
-	}
-	return min(n, mostListed), nil
-}
-
-// included returns what else a list is to have.
-func (c *call) included(allowed ...string) (map[string]bool, error) {
-	all := map[string]bool{}
-	for word := range strings.SplitSeq(strings.ToLower(c.query.Get("include")), ",") {
-		if word = strings.TrimSpace(word); word == "" {
-			continue
-		}
-		if !slices.Contains(allowed, word) {
-			return nil, invalidParameter("include", word, "some of "+strings.Join(allowed, ", "))
-		}
-		all[word] = true
-	}
-	return all, nil
-}
-
 // list answers a request for the blobs of a container in the order of their names.
 func (c containerCall) list() error {
-	most, err := c.pageSize()
+	most, err := account.PageSize(c.query)
 	if err != nil {
 		return err
 	}
-	include, err := c.included("metadata", "tags", "copy", "uncommittedblobs", "snapshots", "versions", "deleted", "deletedwithversions",
-		"legalhold", "immutabilitypolicy")
+	include, err := account.Included(c.query, "metadata", "tags", "copy", "uncommittedblobs", "snapshots", "versions", "deleted",
+		"deletedwithversions", "legalhold", "immutabilitypolicy")
 	if err != nil {
 		return err
 	}
@@ -151,10 +94,10 @@ func (c containerCall) list() error {
 	if err != nil {
 		return err
 	}
-	page := listed{Service: "https://" + c.r.Host + "/", Container: c.container.Name(), Prefix: c.query.Get("prefix"),
+	page := listed{Service: account.Base(c.r, "https"), Container: c.container.Name(), Prefix: c.query.Get("prefix"),
 		Marker: c.query.Get("marker"), Delimiter: c.query.Get("delimiter")}
 	if include["snapshots"] && page.Delimiter != "" {
-		return invalidParameter("include", "snapshots", "no snapshots with a delimiter")
+		return account.InvalidParameter("include", "snapshots", "no snapshots with a delimiter")
 	}
 	if c.query.Get("maxresults") != "" {
 		page.Most = most
@@ -181,7 +124,7 @@ func (c containerCall) list() error {
 		page.Blobs = append(page.Blobs, c.entry(v, b, include))
 	}
 	s.Unlock()
-	reply(c.w, http.StatusOK, page)
+	account.Reply(c.w, http.StatusOK, page)
 	return nil
 }
 
@@ -237,7 +180,7 @@ func (c containerCall) entry(v kept.Version, b kept.Blob, include map[string]boo
 		}
 	}
 	if include["metadata"] {
-		e.Metadata = pairsOf(b.Metadata)
+		e.Metadata = account.PairsOf(b.Metadata)
 	}
 	if include["tags"] && len(b.Tags) > 0 {
 		e.Tags = tags.ListOf(b.Tags)

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"kaz/internal/localazure/plane/account"
 )
 
 // operation is what a request can do.
@@ -48,6 +50,8 @@ func onBlob(action, signed string, do func(c *call) error) operation {
 var operations = map[string]operation{
 	"GET service list":               {action: "containers/read", signed: "l", do: on(serviceCall.listContainers)},
 	"GET service properties":         {action: "read", signed: "r", do: on(serviceCall.serviceProperties)},
+	"PUT service properties":         {action: "write", signed: "w", do: on(serviceCall.setServiceProperties)},
+	"GET service stats":              {action: "read", signed: "r", do: on(serviceCall.statistics)},
 	"POST service userdelegationkey": {action: "generateUserDelegationKey/action", do: on(serviceCall.delegate)},
 	"GET service blobs":              onBlob("containers/blobs/filter/action", "f", on(serviceCall.search)),
 	"GET container blobs":            onBlob("containers/blobs/filter/action", "f", on(serviceCall.search)),
@@ -100,7 +104,7 @@ func (c *call) operation(container string) (operation, error) {
 		target = "container"
 	}
 	if target == "service" && c.query.Get("restype") == "container" {
-		return operation{}, invalidParameter("restype", "container", "the name of a container in the path")
+		return operation{}, account.InvalidParameter("restype", "container", "the name of a container in the path")
 	}
 	comp := c.query.Get("comp")
 	o, known := operations[strings.TrimSpace(c.r.Method+" "+target+" "+comp)]
@@ -110,7 +114,7 @@ func (c *call) operation(container string) (operation, error) {
 				"lists, searches and batches. It does not serve %s %s with comp %q, page blobs and versions.", c.r.Method, target, comp)
 	}
 	if c.snapshot != "" && !ofSnapshots[comp] && c.r.Method == http.MethodPut {
-		return o, invalidParameter("snapshot", c.snapshot, "none: a snapshot cannot be changed")
+		return o, account.InvalidParameter("snapshot", c.snapshot, "none: a snapshot cannot be changed")
 	}
 	return o, checkAbsent(c.r.Header)
 }

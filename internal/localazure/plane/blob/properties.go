@@ -3,8 +3,8 @@ package blob
 import (
 	"cmp"
 	"net/http"
-	"strings"
 
+	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/blob/kept"
 )
 
@@ -54,24 +54,6 @@ var overrides = map[string]string{
 	"rscc": "Cache-Control", "rscd": "Content-Disposition", "rsce": "Content-Encoding", "rscl": "Content-Language", "rsct": contentType,
 }
 
-// metadataOf returns the metadata in the headers of a request, by header.
-func metadataOf(given http.Header) map[string]string {
-	metadata := map[string]string{}
-	for header := range given {
-		if strings.HasPrefix(strings.ToLower(header), metadataHeader) {
-			metadata[header] = given.Get(header)
-		}
-	}
-	return metadata
-}
-
-// showMetadata writes metadata as Azure spells it: in small letters, which some clients insist on.
-func showMetadata(h http.Header, metadata pairs) {
-	for name, value := range metadata {
-		h[metadataHeader+name] = []string{value}
-	}
-}
-
 // setProperties replaces the properties of a blob. What the request does not name is unset.
 func (c blobCall) setProperties() error {
 	return c.change(http.StatusOK, func(b *kept.Blob) error {
@@ -83,7 +65,7 @@ func (c blobCall) setProperties() error {
 // setMetadata replaces the metadata of a blob.
 func (c blobCall) setMetadata() error {
 	return c.change(http.StatusOK, func(b *kept.Blob) error {
-		b.Metadata = metadataOf(c.r.Header)
+		b.Metadata = account.Metadata(c.r.Header)
 		return nil
 	})
 }
@@ -97,7 +79,7 @@ func (c blobCall) metadata() error {
 		return err
 	}
 	stamp(c.w, b)
-	showMetadata(c.w.Header(), pairsOf(b.Metadata))
+	account.PairsOf(b.Metadata).Show(c.w.Header())
 	c.w.WriteHeader(http.StatusOK)
 	return nil
 }
@@ -111,9 +93,9 @@ func tierOf(given http.Header, required bool) (string, error) {
 	tier := given.Get(header)
 	switch {
 	case tier == "" && required:
-		return "", missingHeader(header)
+		return "", account.MissingHeader(header)
 	case tier != "" && !tiers[tier]:
-		return "", invalidHeader(header, tier, "Hot, Cool, Cold or Archive")
+		return "", account.InvalidHeader(header, tier, "Hot, Cool, Cold or Archive")
 	}
 	return tier, nil
 }
@@ -168,7 +150,7 @@ func (c *call) describe(b kept.Blob) {
 	for name, value := range b.Properties {
 		header.Set(name, value)
 	}
-	showMetadata(header, pairsOf(b.Metadata))
+	account.PairsOf(b.Metadata).Show(header)
 	for parameter, name := range overrides {
 		if value := c.query.Get(parameter); value != "" && c.query.Get("sig") != "" {
 			header.Set(name, value)

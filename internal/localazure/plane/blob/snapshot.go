@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kaz/internal/localazure/behaviour/storage/lease"
+	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/blob/kept"
 )
 
@@ -36,7 +37,7 @@ func (c blobCall) takeSnapshot() error {
 		return err
 	}
 	b.Lease = lease.Lease{}
-	if metadata := metadataOf(c.r.Header); len(metadata) > 0 {
+	if metadata := account.Metadata(c.r.Header); len(metadata) > 0 {
 		b.Metadata = metadata
 	}
 	const tick = 100 * time.Nanosecond
@@ -70,7 +71,7 @@ func (c blobCall) delete() error {
 	const header = "x-ms-delete-snapshots"
 	wanted := strings.ToLower(c.r.Header.Get(header))
 	if !slices.Contains([]string{"", "include", "only"}, wanted) {
-		return invalidHeader(header, wanted, "include or only")
+		return account.InvalidHeader(header, wanted, "include or only")
 	}
 	c.service.kept.Lock()
 	defer c.service.kept.Unlock()

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 
+	"kaz/internal/localazure/plane/account"
 	"kaz/internal/localazure/plane/blob/tags"
 )
 
@@ -16,7 +17,7 @@ func (c blobCall) tags() error {
 	if err != nil {
 		return err
 	}
-	reply(c.w, http.StatusOK, tags.ListOf(b.Tags))
+	account.Reply(c.w, http.StatusOK, tags.ListOf(b.Tags))
 	return nil
 }
 
@@ -29,7 +30,7 @@ func (c blobCall) setTags() error {
 	}
 	var list tags.List
 	if err := xml.Unmarshal(text, &list); err != nil {
-		return invalidDocument(err)
+		return account.InvalidDocument(err)
 	}
 	given, err := list.Map()
 	if err != nil {

@@ -26,7 +26,7 @@ type balancing struct {
 	addresses       list // members by address
 }
 
-func (w *world) balancer(b balancing) {
+func (w *lab) balancer(b balancing) {
 	w.Helper()
 	var frontends list
 	add := func(name string, p object) { frontends = append(frontends, object{"name": name, "properties": p}) }
@@ -79,11 +79,11 @@ var (
 )
 
 // open allows all traffic into the subnet.
-func (w *world) open() {
+func (w *lab) open() {
 	w.subnet(object{"networkSecurityGroup": ref(w.group("open", allow("all", 100, "Inbound", object{})))})
 }
 
-func dialPlatform(w *world, address string, patient bool) error {
+func dialPlatform(w *lab, address string, patient bool) error {
 	patience := refused
 	if patient {
 		patience = generous
@@ -98,7 +98,7 @@ func dialPlatform(w *world, address string, patient bool) error {
 }
 
 // members starts machines behind the load balancer. They serve at a port and, as nodes do, at the frontends' addresses.
-func (w *world) members(n int, frontends ...netip.Addr) []*machine {
+func (w *lab) members(n int, frontends ...netip.Addr) []*machine {
 	w.Helper()
 	var all []*machine
 	for i := range n {
@@ -374,7 +374,7 @@ func drain(t *testing.T, protocol string, float bool) {
 }
 
 // namesFrom returns a socket that sends its datagrams to a member.
-func (w *world) namesFrom(member, address string) net.Conn {
+func (w *lab) namesFrom(member, address string) net.Conn {
 	w.Helper()
 	for {
 		c, err := w.outside.open("udp", address, generous)

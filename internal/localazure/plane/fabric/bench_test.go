@@ -68,7 +68,7 @@ func BenchmarkThroughput(b *testing.B) {
 }
 
 // benchmarkWorld returns two backends behind a frontend, which call the function for each connection.
-func benchmarkWorld(b *testing.B, treat func(net.Conn)) (*world, []*machine, string) {
+func benchmarkWorld(b *testing.B, treat func(net.Conn)) (*lab, []*machine, string) {
 	w := start(b)
 	w.open()
 	id, front := w.publicIP("front", "IPv4")

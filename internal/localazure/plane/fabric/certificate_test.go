@@ -11,7 +11,7 @@ import (
 )
 
 // certificate returns a self-signed certificate.
-func certificate(w *world) *tls.Config {
+func certificate(w *lab) *tls.Config {
 	w.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -391,7 +391,7 @@ func TestScaleSetInstances(t *testing.T) {
 }
 
 // list returns the ids of all resources of a type.
-func (w *world) list(fullType string) (ids []azure.ID) {
+func (w *lab) list(fullType string) (ids []azure.ID) {
 	w.azure.Look(func(x behaviour.World) {
 		for id := range x.List(azure.SubscriptionID(x.Subscription()), fullType) {
 			ids = append(ids, id)
@@ -479,7 +479,7 @@ func TestCloseAndCrashLeaveNothing(t *testing.T) {
 }
 
 // everything returns what a fabric could leave behind: namespaces, and changes outside.
-func (w *world) everything() string {
+func (w *lab) everything() string {
 	w.Helper()
 	var b strings.Builder
 	entries, err := os.ReadDir(netns.Dir)

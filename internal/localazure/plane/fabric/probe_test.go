@@ -14,7 +14,7 @@ import (
 )
 
 // router returns the name of the router's namespace of the only network.
-func (w *world) router() string {
+func (w *lab) router() string {
 	w.Helper()
 	entries, err := os.ReadDir(netns.Dir)
 	if err != nil {

@@ -34,7 +34,7 @@ func deny(name string, priority int, direction string, more object) object {
 }
 
 // group writes a security group.
-func (w *world) group(name string, rules ...any) azure.ID {
+func (w *lab) group(name string, rules ...any) azure.ID {
 	w.Helper()
 	id := provider + azure.ID("/networkSecurityGroups/"+name)
 	if rules == nil {

@@ -25,8 +25,8 @@ import (
 	"kaz/internal/localazure/providers"
 )
 
-// world is a local Azure with an account. test/contract judges the API with Azure's SDK. The tests here see what the SDK cannot.
-type world struct {
+// fileAccount is a local Azure with an account. test/contract judges the API with Azure's SDK. The tests here see what the SDK cannot.
+type fileAccount struct {
 	testing.TB
 	azure   *core.Emulator
 	service *Service
@@ -38,7 +38,7 @@ const host = "account1.file.core.windows.net"
 
 var testKey = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
-func start(t testing.TB) *world {
+func start(t testing.TB) *fileAccount {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	e, err := core.New(core.Options{Providers: providers.All(), Log: quiet})
@@ -46,7 +46,7 @@ func start(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	group := azure.GroupID(core.DefaultSubscription, "rg")
-	w := &world{TB: t, azure: e, id: group.Resource(storage.AccountType, "account1"), dir: t.TempDir()}
+	w := &fileAccount{TB: t, azure: e, id: group.Resource(storage.AccountType, "account1"), dir: t.TempDir()}
 	w.start()
 	w.apply(group, behaviour.Object{"location": "eastus"})
 	w.apply(w.id, behaviour.Object{"location": "eastus", "kind": "FileStorage", "sku": behaviour.Object{"name": "Premium_LRS"}})
@@ -54,7 +54,7 @@ func start(t testing.TB) *world {
 	return w
 }
 
-func (w *world) start() {
+func (w *fileAccount) start() {
 	w.Helper()
 	key, err := testKey()
 	if err != nil {
@@ -70,11 +70,11 @@ func (w *world) start() {
 	w.Cleanup(func() { _ = w.service.Close() })
 }
 
-func (w *world) share(name string) azure.ID {
+func (w *fileAccount) share(name string) azure.ID {
 	return w.id.Child("fileServices", "default").Child("shares", name)
 }
 
-func (w *world) apply(id azure.ID, body behaviour.Object) {
+func (w *fileAccount) apply(id azure.ID, body behaviour.Object) {
 	w.Helper()
 	if err := w.azure.Do(func(a behaviour.World) error { return a.Apply(behaviour.Itself(), id, body) }); err != nil {
 		w.Fatal(err)
@@ -82,7 +82,7 @@ func (w *world) apply(id azure.ID, body behaviour.Object) {
 }
 
 // send sends a request that is signed with the account's key. The header are names and values in turn.
-func (w *world) send(method, path, body string, header ...string) *httptest.ResponseRecorder {
+func (w *fileAccount) send(method, path, body string, header ...string) *httptest.ResponseRecorder {
 	w.Helper()
 	r := httptest.NewRequestWithContext(w.Context(), method, "https://"+host+path, strings.NewReader(body))
 	r.Header.Set("x-ms-date", time.Now().UTC().Format(http.TimeFormat))
@@ -98,7 +98,7 @@ func (w *world) send(method, path, body string, header ...string) *httptest.Resp
 }
 
 // want sends a request, checks the status and the error code, and returns the headers of the answer.
-func (w *world) want(status int, code, method, path, body string, header ...string) http.Header {
+func (w *fileAccount) want(status int, code, method, path, body string, header ...string) http.Header {
 	w.Helper()
 	reply := w.send(method, path, body, header...)
 	if got := reply.Header().Get("x-ms-error-code"); reply.Code != status || got != code {
@@ -113,7 +113,7 @@ func hasMetadata(h http.Header, name string) bool {
 	return found
 }
 
-func (w *world) file(path, text string) {
+func (w *fileAccount) file(path, text string) {
 	w.Helper()
 	w.want(201, "", "PUT", path, "", "x-ms-content-length", formatInt(int64(len(text))))
 	w.want(201, "", "PUT", path+"?comp=range", text, "x-ms-write", "update", "x-ms-range", "bytes=0-"+formatInt(int64(len(text)-1)))

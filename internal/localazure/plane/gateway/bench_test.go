@@ -114,7 +114,7 @@ type keptAlive struct {
 }
 
 // keptAlive connects to a frontend of the gateway.
-func (w *world) keptAlive(b *testing.B, port string) keptAlive {
+func (w *gatewaySite) keptAlive(b *testing.B, port string) keptAlive {
 	b.Helper()
 	frontend := netip.MustParseAddrPort(net.JoinHostPort(w.public.String(), port))
 	c, err := w.network.Reach(context.WithoutCancel(b.Context()), "tcp", frontend.String())

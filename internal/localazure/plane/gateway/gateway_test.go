@@ -70,7 +70,7 @@ func TestNoBackend(t *testing.T) {
 }
 
 // hostsAndPaths are the properties of a gateway with three pools, a, b and c, of one backend each.
-func three(w *world) (object, []*backend) {
+func three(w *gatewaySite) (object, []*backend) {
 	b := w.backends("a", "b", "c")
 	p := site(b[0].address)
 	p["backendAddressPools"] = list{pool("a", b[0].address), pool("b", b[1].address), pool("c", b[2].address)}
@@ -406,7 +406,7 @@ func TestAffinityAndDraining(t *testing.T) {
 }
 
 // eventually waits for a condition, which becomes true soon.
-func (w *world) eventually(what string, is func() bool) {
+func (w *gatewaySite) eventually(what string, is func() bool) {
 	w.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); {
 		if is() {
@@ -470,7 +470,7 @@ func TestProbes(t *testing.T) {
 }
 
 // probed waits until backends are healthy.
-func (w *world) probed(all ...*backend) {
+func (w *gatewaySite) probed(all ...*backend) {
 	w.Helper()
 	w.eventually("all backends are healthy", func() bool {
 		return !slices.ContainsFunc(all, func(b *backend) bool { return w.health(b) != "Healthy" })
@@ -478,7 +478,7 @@ func (w *world) probed(all ...*backend) {
 }
 
 // health is the health of a backend, as the action backendhealth answers.
-func (w *world) health(b *backend) string {
+func (w *gatewaySite) health(b *backend) string {
 	w.Helper()
 	began := w.azure.Request("POST", gateID+"/backendhealth", "")
 	if began.Status != http.StatusAccepted {

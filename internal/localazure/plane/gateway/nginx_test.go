@@ -187,7 +187,7 @@ http {
 
 // nginx serves a document until the test ends, and returns the addresses for the schemes http and https. The certificates are those of the
 // document by name, and the pools have the addresses of backends.
-func (w *world) nginx(certificates map[string]tls.Certificate, backends map[string]string) map[string]string {
+func (w *gatewaySite) nginx(certificates map[string]tls.Certificate, backends map[string]string) map[string]string {
 	w.Helper()
 	program, err := exec.LookPath("nginx")
 	if err != nil {
@@ -225,7 +225,7 @@ func (w *world) nginx(certificates map[string]tls.Certificate, backends map[stri
 }
 
 // free returns an address where nothing listens.
-func (w *world) free() string {
+func (w *gatewaySite) free() string {
 	w.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -236,7 +236,7 @@ func (w *world) free() string {
 }
 
 // write writes certificates and their keys to files.
-func (w *world) write(dir string, certificates map[string]tls.Certificate) {
+func (w *gatewaySite) write(dir string, certificates map[string]tls.Certificate) {
 	w.Helper()
 	for name, c := range certificates {
 		key, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
@@ -267,7 +267,7 @@ func (q corpus) String() string {
 }
 
 // outcome is what a client sees of a request: the version of HTTP, the certificate, and the answer.
-func (w *world) outcome(c *http.Client, q corpus) string {
+func (w *gatewaySite) outcome(c *http.Client, q corpus) string {
 	w.Helper()
 	r, err := http.NewRequestWithContext(w.Context(), q.Method, q.Scheme+"://"+q.Host+q.Path, nil)
 	if err != nil {
@@ -291,7 +291,7 @@ func (w *world) outcome(c *http.Client, q corpus) string {
 
 // twoReadings has the gateway and nginx answer the same requests.
 type twoReadings struct {
-	*world
+	*gatewaySite
 	first, second *http.Transport
 	compared      int
 }
@@ -375,7 +375,7 @@ func readTwice(t *testing.T) *twoReadings {
 		return (&net.Dialer{}).DialContext(ctx, network, addresses[scheme])
 	}
 	w.Cleanup(second.CloseIdleConnections)
-	return &twoReadings{world: w, first: first, second: second}
+	return &twoReadings{gatewaySite: w, first: first, second: second}
 }
 
 // The gateway and nginx read the same document in the same way: a corpus of hosts, paths, schemes, methods and server names.

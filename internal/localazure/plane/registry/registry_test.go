@@ -65,14 +65,14 @@ var testKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-// world is a local Azure with one registry.
-type world struct {
+// registryAzure is a local Azure with one registry.
+type registryAzure struct {
 	testing.TB
 	*Service
 	azure *core.Emulator
 }
 
-func start(t testing.TB, dir string) *world {
+func start(t testing.TB, dir string) *registryAzure {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	e, err := core.New(core.Options{Providers: providers.All(), AccessControl: true, Log: quiet})
@@ -93,7 +93,7 @@ func start(t testing.TB, dir string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &world{t, s, e}
+	c := &registryAzure{t, s, e}
 	c.apply(group, behaviour.Object{"location": "westeurope"})
 	c.apply(images, registryDocument("westeurope"))
 	c.assign(pusher, pushRole)
@@ -105,7 +105,7 @@ func registryDocument(location string) behaviour.Object {
 	return behaviour.Object{"location": location, "sku": behaviour.Object{"name": "Standard"}}
 }
 
-func (c *world) apply(id azure.ID, doc behaviour.Object) {
+func (c *registryAzure) apply(id azure.ID, doc behaviour.Object) {
 	c.Helper()
 	if err := c.azure.Do(func(w behaviour.World) error { return w.Apply(behaviour.Itself(), id, doc) }); err != nil {
 		c.Fatal(err)
@@ -116,7 +116,7 @@ func assignment(client, role string) azure.ID {
 	return images.Resource("Microsoft.Authorization/roleAssignments", token.GUIDFor(client+role))
 }
 
-func (c *world) assign(client, role string) {
+func (c *registryAzure) assign(client, role string) {
 	c.Helper()
 	c.apply(assignment(client, role), behaviour.Object{"properties": behaviour.Object{
 		"principalId": object(client), "principalType": "ServicePrincipal",
@@ -125,7 +125,7 @@ func (c *world) assign(client, role string) {
 }
 
 // set changes a field of the registry.
-func (c *world) set(path string, value any) {
+func (c *registryAzure) set(path string, value any) {
 	c.Helper()
 	err := c.azure.Do(func(w behaviour.World) error {
 		w.Edit(images, func(doc behaviour.Object) { behaviour.Set(doc, path, value) })
@@ -137,7 +137,7 @@ func (c *world) set(path string, value any) {
 }
 
 // entra returns a token of Entra ID.
-func (c *world) entra(client, tenant, audience string, life time.Duration) string {
+func (c *registryAzure) entra(client, tenant, audience string, life time.Duration) string {
 	c.Helper()
 	app, ok := c.Tokens.ByClientID(client)
 	if !ok {
@@ -172,7 +172,7 @@ func (g got) text(key string) string {
 }
 
 // ask sends a request to https://host/path, a form unless it is nil.
-func (c *world) ask(method, at string, form url.Values, authorization string) got {
+func (c *registryAzure) ask(method, at string, form url.Values, authorization string) got {
 	c.Helper()
 	var body io.Reader
 	if form != nil {
@@ -201,7 +201,7 @@ func basic(user, password string) string {
 }
 
 // refreshToken returns the refresh token of an application.
-func (c *world) refreshToken(client string) string {
+func (c *registryAzure) refreshToken(client string) string {
 	c.Helper()
 	g := c.ask("POST", server+"/oauth2/exchange", exchangeForm(c.entra(client, "", audience, time.Hour)), "")
 	if g.status != 200 {
@@ -219,7 +219,7 @@ func exchangeForm(text string, change ...string) url.Values {
 }
 
 // accessToken returns an access token for scopes.
-func (c *world) accessToken(client string, scopes ...string) string {
+func (c *registryAzure) accessToken(client string, scopes ...string) string {
 	c.Helper()
 	g := c.ask("POST", server+"/oauth2/token",
 		url.Values{"grant_type": {"refresh_token"}, "service": {server}, "refresh_token": {c.refreshToken(client)}, "scope": scopes}, "")
@@ -481,7 +481,7 @@ func TestChallenge(t *testing.T) {
 }
 
 // RoundTrip connects clients in process.
-func (c *world) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c *registryAzure) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	if r.Host == "" {
 		r.Host = r.URL.Host
@@ -496,7 +496,7 @@ func (c *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	return result, nil
 }
 
-func (c *world) options(user, password string) []remote.Option {
+func (c *registryAzure) options(user, password string) []remote.Option {
 	return []remote.Option{remote.WithTransport(c), remote.WithContext(c.Context()),
 		remote.WithAuth(&authn.Basic{Username: user, Password: password})}
 }
@@ -510,7 +510,7 @@ func reference(t testing.TB, text string) name.Reference {
 	return r
 }
 
-func (c *world) push(at string) v1.Hash {
+func (c *registryAzure) push(at string) v1.Hash {
 	c.Helper()
 	const size, layers = 500, 2
 	made, err := random.Image(size, layers)
@@ -528,7 +528,7 @@ func (c *world) push(at string) v1.Hash {
 }
 
 // pull reads all of an image.
-func (c *world) pull(at string) (v1.Hash, error) {
+func (c *registryAzure) pull(at string) (v1.Hash, error) {
 	found, err := remote.Image(reference(c, at), c.options(tokenUser, c.refreshToken(puller))...)
 	if err != nil {
 		return v1.Hash{}, err
@@ -571,7 +571,7 @@ func TestImages(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			check := func(c *world) {
+			check := func(c *registryAzure) {
 				t.Helper()
 				for at, want := range map[string]v1.Hash{app + ":1": second, app + "@" + first.String(): first,
 					"images.azurecr.io/team/app@" + second.String(): second} {
@@ -597,7 +597,7 @@ func TestImages(t *testing.T) {
 				}
 			}
 			check(c)
-			again := &world{c.TB, &Service{Config: c.Config, key: c.key, stores: map[azure.ID]*store{}}, c.azure}
+			again := &registryAzure{c.TB, &Service{Config: c.Config, key: c.key, stores: map[azure.ID]*store{}}, c.azure}
 			if dir != "" {
 				check(again)
 			}
@@ -606,7 +606,7 @@ func TestImages(t *testing.T) {
 				t.Fatal(err)
 			}
 			again.stores = map[azure.ID]*store{}
-			for _, c := range []*world{c, again} {
+			for _, c := range []*registryAzure{c, again} {
 				for _, at := range []string{app + ":1", app + "@" + second.String()} {
 					if got, err := c.pull(at); err == nil {
 						t.Errorf("%s: %s is still there", at, got)

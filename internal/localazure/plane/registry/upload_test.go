@@ -16,7 +16,7 @@ import (
 )
 
 // send sends data to a path of the registry as the pusher.
-func (c *world) send(method, path string, body io.Reader, header ...string) *httptest.ResponseRecorder {
+func (c *registryAzure) send(method, path string, body io.Reader, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "https://"+server+path, body)
 	r.Header.Set("Authorization", basic(pusher, secret))
 	for i := 0; i < len(header); i += 2 {

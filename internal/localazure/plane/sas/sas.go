@@ -24,11 +24,11 @@ const (
 // and the message of a refusal, or empty texts. It does not check the signature.
 func Check(r *http.Request, v url.Values, now time.Time) (code, message string) {
 	if start := v.Get("st"); start != "" {
-		if at, err := parse(start); err != nil || now.Before(at) {
+		if at, err := ParseTime(start); err != nil || now.Before(at) {
 			return Failed, outside("begins", start)
 		}
 	}
-	if end, err := parse(v.Get("se")); err != nil || !now.Before(end) {
+	if end, err := ParseTime(v.Get("se")); err != nil || !now.Before(end) {
 		return Failed, outside("ends", v.Get("se"))
 	}
 	if v.Get("spr") == "https" && r.TLS == nil {
@@ -55,7 +55,8 @@ func Mismatch(what string) string {
 	return "This request is not authorized to perform this operation using this " + what + "."
 }
 
-func parse(text string) (at time.Time, err error) {
+// ParseTime reads a time as signatures and stored access policies spell it.
+func ParseTime(text string) (at time.Time, err error) {
 	for _, form := range []string{time.RFC3339, "2006-01-02T15:04Z", "2006-01-02"} {
 		if at, err = time.Parse(form, text); err == nil {
 			return at, nil

@@ -3,6 +3,7 @@ package sharedkey
 
 import (
 	"cmp"
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -69,15 +70,27 @@ func Text(r *http.Request, account string, compare func(a, b string) int) string
 		}
 		lines = append(lines, name+":"+strings.Join(values, ","))
 	}
-	return strings.Join(lines, "\n") + "\n" + canonicalResource(r.URL, account)
+	return strings.Join(lines, "\n") + "\n/" + account + Path(r) + canonicalQuery(r.URL.Query())
 }
 
-// canonicalResource returns a URL as signatures have it.
-func canonicalResource(u *url.URL, account string) string {
+type pathKey struct{}
+
+// WithPath says which path the client of a request has signed, if it is not that of the request.
+func WithPath(ctx context.Context, path string) context.Context {
+	return context.WithValue(ctx, pathKey{}, path)
+}
+
+// Path returns the path of a request that its client has signed.
+func Path(r *http.Request) string {
+	signed, _ := r.Context().Value(pathKey{}).(string)
+	return cmp.Or(signed, r.URL.EscapedPath(), "/")
+}
+
+// canonicalQuery returns the parameters of a URL as signatures have them.
+func canonicalQuery(given url.Values) string {
 	var text strings.Builder
-	text.WriteString("/" + account + cmp.Or(u.EscapedPath(), "/"))
 	query := map[string][]string{}
-	for name, values := range u.Query() {
+	for name, values := range given {
 		name = strings.ToLower(name)
 		query[name] = append(query[name], values...)
 	}

@@ -27,13 +27,13 @@ var (
 	profile = group.Resource("Microsoft.Network/trafficManagerProfiles", "tm")
 )
 
-// world is a local Azure whose probes have no times between them.
-type world struct {
+// profiles is a local Azure whose probes have no times between them.
+type profiles struct {
 	testing.TB
 	azure *core.Emulator
 }
 
-func start(t *testing.T) world {
+func start(t *testing.T) profiles {
 	t.Helper()
 	e, err := core.New(core.Options{Providers: providers.All(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -46,12 +46,12 @@ func start(t *testing.T) world {
 			t.Error(err)
 		}
 	})
-	w := world{t, e}
+	w := profiles{t, e}
 	w.do(http.MethodPut, group, `{"location":"westeurope"}`)
 	return w
 }
 
-func (w world) do(method string, id azure.ID, body string) {
+func (w profiles) do(method string, id azure.ID, body string) {
 	w.Helper()
 	r, err := http.NewRequestWithContext(w.Context(), method, "https://management.azure.com"+string(id)+"?api-version=2022-04-01",
 		bytes.NewBufferString(body))
@@ -70,7 +70,7 @@ func (w world) do(method string, id azure.ID, body string) {
 }
 
 // wait waits until a resource shows a state at a path.
-func (w world) wait(id azure.ID, path, want string) {
+func (w profiles) wait(id azure.ID, path, want string) {
 	w.Helper()
 	got := ""
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); <-time.After(2 * time.Millisecond) {
@@ -91,7 +91,7 @@ const (
 )
 
 // write writes the profile with an endpoint at a server.
-func (w world) write(s *httptest.Server, monitor string) azure.ID {
+func (w profiles) write(s *httptest.Server, monitor string) azure.ID {
 	w.Helper()
 	at, err := url.Parse(s.URL)
 	if err != nil {

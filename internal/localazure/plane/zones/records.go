@@ -50,6 +50,19 @@ var kinds = []kind{
 	{"CAA", dns.TypeCAA, "caaRecords", "", func(h dns.RR_Header, o behaviour.Object) dns.RR {
 		return &dns.CAA{Hdr: h, Flag: uint8(number(o, "flags")), Tag: behaviour.Text(o, "tag"), Value: behaviour.Text(o, "value")}
 	}},
+	{"DS", dns.TypeDS, "DSRecords", "", func(h dns.RR_Header, o behaviour.Object) dns.RR {
+		return &dns.DS{Hdr: h, KeyTag: uint16(number(o, "keyTag")), Algorithm: uint8(number(o, "algorithm")),
+			DigestType: uint8(number(o, "digest.algorithmType")), Digest: behaviour.Text(o, "digest.value")}
+	}},
+	{"NAPTR", dns.TypeNAPTR, "NAPTRRecords", "", func(h dns.RR_Header, o behaviour.Object) dns.RR {
+		return &dns.NAPTR{Hdr: h, Order: uint16(number(o, "order")), Preference: uint16(number(o, "preference")),
+			Flags: behaviour.Text(o, "flags"), Service: behaviour.Text(o, "services"),
+			Regexp: strings.ReplaceAll(behaviour.Text(o, "regexp"), `\`, `\\`), Replacement: full(o, "replacement")}
+	}},
+	{"TLSA", dns.TypeTLSA, "TLSARecords", "", func(h dns.RR_Header, o behaviour.Object) dns.RR {
+		return &dns.TLSA{Hdr: h, Usage: uint8(number(o, "usage")), Selector: uint8(number(o, "selector")),
+			MatchingType: uint8(number(o, "matchingType")), Certificate: behaviour.Text(o, "certAssociationData")}
+	}},
 }
 
 // full returns a name with a final dot.

@@ -17,7 +17,7 @@ func profileID(name string) azure.ID {
 }
 
 // profile writes a profile with the endpoints, each a target and further properties.
-func (w *world) profile(name, method string, endpoints ...[2]string) azure.ID {
+func (w *nameServer) profile(name, method string, endpoints ...[2]string) azure.ID {
 	w.t.Helper()
 	var all []string
 	for i, e := range endpoints {
@@ -31,7 +31,7 @@ func (w *world) profile(name, method string, endpoints ...[2]string) azure.ID {
 }
 
 // at is do with the API version of Traffic Manager.
-func (w *world) at(method string, id azure.ID, body string) {
+func (w *nameServer) at(method string, id azure.ID, body string) {
 	w.t.Helper()
 	w.send(method, id, body, "2022-04-01")
 }

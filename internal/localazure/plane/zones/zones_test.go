@@ -31,20 +31,20 @@ var (
 	zone  = group.Resource("Microsoft.Network/dnszones", "Example.com")
 )
 
-// world is a local Azure with the zone example.com and its name server.
-type world struct {
+// nameServer is a local Azure with the zone example.com and its name server.
+type nameServer struct {
 	t       *testing.T
 	azure   *core.Emulator
 	address string
 }
 
-func start(t *testing.T) *world {
+func start(t *testing.T) *nameServer {
 	t.Helper()
 	e, err := core.New(core.Options{Providers: providers.All(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, azure: e}
+	w := &nameServer{t: t, azure: e}
 	w.do(http.MethodPut, group, `{"location":"westeurope"}`)
 	w.do(http.MethodPut, zone, `{"location":"global"}`)
 	w.serve()
@@ -52,7 +52,7 @@ func start(t *testing.T) *world {
 }
 
 // serve starts a name server on a port of the loopback address, until the end of the test.
-func (w *world) serve() {
+func (w *nameServer) serve() {
 	w.t.Helper()
 	var config net.ListenConfig
 	l, err := config.Listen(w.t.Context(), "tcp", "127.0.0.1:0")
@@ -76,9 +76,9 @@ func (w *world) serve() {
 	})
 }
 
-func (w *world) do(method string, id azure.ID, body string) {
+func (w *nameServer) do(method string, id azure.ID, body string) {
 	w.t.Helper()
-	version := "2018-05-01"
+	version := "2023-07-01-preview"
 	if !id.Under(zone) {
 		version = "2024-05-01"
 	}
@@ -86,7 +86,7 @@ func (w *world) do(method string, id azure.ID, body string) {
 }
 
 // send is do with an API version.
-func (w *world) send(method string, id azure.ID, body, version string) {
+func (w *nameServer) send(method string, id azure.ID, body, version string) {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), method, "https://management.azure.com"+string(id)+"?api-version="+version,
 		bytes.NewBufferString(body))
@@ -107,13 +107,13 @@ func (w *world) send(method string, id azure.ID, body, version string) {
 }
 
 // put writes a record set with a TTL of a minute.
-func (w *world) put(kind, host, properties string) {
+func (w *nameServer) put(kind, host, properties string) {
 	w.t.Helper()
 	w.do(http.MethodPut, zone.Child(kind, host), `{"properties":{"TTL":60,`+properties+`}}`)
 }
 
 // ask asks over a protocol, "udp" or "tcp".
-func (w *world) ask(protocol, name string, kind uint16, change ...func(*dns.Msg)) *dns.Msg {
+func (w *nameServer) ask(protocol, name string, kind uint16, change ...func(*dns.Msg)) *dns.Msg {
 	w.t.Helper()
 	m := new(dns.Msg).SetQuestion(name, kind)
 	for _, c := range change {
@@ -146,7 +146,7 @@ func text(m *dns.Msg) string {
 }
 
 // fill writes record sets of all types.
-func (w *world) fill() {
+func (w *nameServer) fill() {
 	w.t.Helper()
 	w.put("A", "www", `"ARecords":[{"ipv4Address":"192.0.2.1"},{"ipv4Address":"192.0.2.2"}]`)
 	w.put("AAAA", "www", `"AAAARecords":[{"ipv6Address":"2001:db8::1"}]`)
@@ -160,6 +160,10 @@ func (w *world) fill() {
 	w.put("SRV", "_sip._tcp", `"SRVRecords":[{"priority":1,"weight":2,"port":5060,"target":"www.example.com"}]`)
 	w.put("TXT", "txt", `"TXTRecords":[{"value":["a \"b\" \\ c","d"]}]`)
 	w.put("CAA", "caa", `"caaRecords":[{"flags":0,"tag":"issue","value":"ca.example"}]`)
+	w.put("DS", "signed", `"DSRecords":[{"keyTag":60485,"algorithm":5,"digest":{"algorithmType":1,"value":"2BB183AF5F22588179A53B0A98631FAD1A292118"}}]`)
+	w.put("NAPTR", "phone", `"NAPTRRecords":[{"order":100,"preference":10,"flags":"U","services":"E2U+sip","regexp":"!^.*$!sip:a\\1@b.example!",`+
+		`"replacement":""}]`)
+	w.put("TLSA", "_443._tcp", `"TLSARecords":[{"usage":3,"selector":1,"matchingType":1,"certAssociationData":"6EC8A4B7"}]`)
 	w.put("A", "*.wild", `"ARecords":[{"ipv4Address":"192.0.2.3"}]`)
 	w.put("TXT", "one.wild", `"TXTRecords":[{"value":["x"]}]`)
 	w.put("A", "deep.below", `"ARecords":[{"ipv4Address":"192.0.2.4"}]`)
@@ -184,6 +188,9 @@ func TestAnswers(t *testing.T) {
 		{"_sip._tcp.example.com.", dns.TypeSRV, "NOERROR aa\n_sip._tcp.example.com. 60 IN SRV 1 2 5060 www.example.com."},
 		{"txt.example.com.", dns.TypeTXT, `NOERROR aa` + "\n" + `txt.example.com. 60 IN TXT "a \"b\" \\ c" "d"`},
 		{"caa.example.com.", dns.TypeCAA, "NOERROR aa\n" + `caa.example.com. 60 IN CAA 0 issue "ca.example"`},
+		{"signed.example.com.", dns.TypeDS, "NOERROR aa\nsigned.example.com. 60 IN DS 60485 5 1 2BB183AF5F22588179A53B0A98631FAD1A292118"},
+		{"phone.example.com.", dns.TypeNAPTR, "NOERROR aa\n" + `phone.example.com. 60 IN NAPTR 100 10 "U" "E2U+sip" "!^.*$!sip:a\\1@b.example!" .`},
+		{"_443._tcp.example.com.", dns.TypeTLSA, "NOERROR aa\n_443._tcp.example.com. 60 IN TLSA 3 1 1 6ec8a4b7"},
 		{"alias.example.com.", dns.TypeAAAA, "NOERROR aa\nalias.example.com. 60 IN CNAME www.example.com.\n" +
 			"www.example.com. 60 IN AAAA 2001:db8::1"},
 		{"alias.example.com.", dns.TypeCNAME, "NOERROR aa\nalias.example.com. 60 IN CNAME www.example.com."},
@@ -214,9 +221,9 @@ func TestAnswers(t *testing.T) {
 }
 
 // nameServers returns the names of the zone's name servers.
-func (w *world) nameServers() (names []string) {
-	w.azure.Look(func(world behaviour.World) {
-		doc, _ := world.Get(zone)
+func (w *nameServer) nameServers() (names []string) {
+	w.azure.Look(func(nameServer behaviour.World) {
+		doc, _ := nameServer.Get(zone)
 		names = behaviour.Texts(doc, "properties.nameServers")
 	})
 	return names
@@ -228,8 +235,8 @@ func TestChanges(t *testing.T) {
 	ip := group.Resource("Microsoft.Network/publicIPAddresses", "ip")
 	w.do(http.MethodPut, ip, `{"location":"westeurope","sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"}}`)
 	address := ""
-	w.azure.Look(func(world behaviour.World) {
-		doc, _ := world.Get(ip)
+	w.azure.Look(func(nameServer behaviour.World) {
+		doc, _ := nameServer.Get(ip)
 		address = behaviour.Text(doc, "properties.ipAddress")
 	})
 	w.put("A", "@", `"targetResource":{"id":"`+string(ip)+`"}`)

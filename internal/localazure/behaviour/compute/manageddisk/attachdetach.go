@@ -45,7 +45,7 @@ func AttachDetach(disks func(w behaviour.World, id azure.ID, doc behaviour.Objec
 		},
 		Settle: func(c *behaviour.Call) (any, error) {
 			disks(c.World, c.ID, c.Doc).Detach()
-			return nil, nil
+			return behaviour.Clone(behaviour.Sub(c.Doc, "properties.storageProfile")), nil
 		},
 	}
 }

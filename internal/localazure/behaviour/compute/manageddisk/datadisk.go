@@ -165,6 +165,7 @@ func (d DataDisks) attachExisting(entry behaviour.Object, id azure.ID) error {
 	shared := schema.Number(disk, "properties.maxShares") > 1
 	d.World.Edit(id, func(disk behaviour.Object) {
 		behaviour.Set(disk, "properties.diskState", "Attached")
+		behaviour.Set(disk, "properties.LastOwnershipUpdateTime", behaviour.Stamp(d.World.Now()))
 		if behaviour.Text(disk, "managedBy") == "" {
 			disk["managedBy"] = string(d.Owner)
 		}

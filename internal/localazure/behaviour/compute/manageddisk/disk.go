@@ -64,9 +64,18 @@ func fillCreation(c *behaviour.Call, kind string) error {
 	if err := unchangedCreation(c); err != nil || c.Old != nil {
 		return err
 	}
-	if !strings.EqualFold(option, "Copy") && !strings.EqualFold(option, "CopyStart") && !strings.EqualFold(option, "Restore") {
+	switch strings.ToLower(option) {
+	case "fromimage":
+		describeImage(c)
 		return nil
+	case "copy", "copystart", "restore":
+		return fillCopy(c, kind, option)
 	}
+	return nil
+}
+
+// fillCopy checks the source of a copy, and takes its size.
+func fillCopy(c *behaviour.Call, kind, option string) error {
 	source := azure.ID(behaviour.Text(c.Doc, "properties.creationData.sourceResourceId"))
 	if source == "" {
 		return behaviour.Invalid("InvalidParameter", "Required parameter '%s.creationData.sourceResourceId' is missing (null).",
@@ -202,6 +211,12 @@ func refuseAttached(c *behaviour.Call) error {
 	return nil
 }
 
+// signedURL returns a signed URL to a part of the content of a disk.
+func signedURL(c *behaviour.Call, blob string) string {
+	return "https://md-" + schema.Hex32(c)[:12] + ".z1.blob.storage.azure.net/" + schema.Hex32(c)[:12] + "/" + blob +
+		"?sv=2018-03-28&sr=b&si=" + c.GUID() + "&sig=" + schema.Hex32(c)
+}
+
 // accessActions returns the actions that grant and revoke a signed URL to the content.
 func accessActions() map[string]behaviour.Action {
 	both := behaviour.AsyncOperation | behaviour.Location
@@ -228,9 +243,14 @@ func accessActions() map[string]behaviour.Action {
 			},
 			Settle: func(c *behaviour.Call) (any, error) {
 				behaviour.Set(c.Doc, "properties.diskState", "ActiveSAS")
-				return behaviour.Object{"accessSAS": "https://md-" + schema.Hex32(c)[:12] + ".z1.blob.storage.azure.net/" +
-					schema.Hex32(c)[:12] +
-					"/abcd?sv=2018-03-28&sr=b&si=" + c.GUID() + "&sig=" + schema.Hex32(c)}, nil
+				signed := behaviour.Object{"accessSAS": signedURL(c, "abcd")}
+				if behaviour.Bool(c.Body, "getSecureVMGuestStateSAS") {
+					signed["securityDataAccessSAS"] = signedURL(c, c.GUID()+"_vmgs")
+					if strings.HasPrefix(behaviour.Text(c.Doc, "properties.securityProfile.securityType"), "ConfidentialVM") {
+						signed["securityMetadataAccessSAS"] = signedURL(c, c.GUID()+"_vmmd")
+					}
+				}
+				return signed, nil
 			},
 		},
 		"endGetAccess": {

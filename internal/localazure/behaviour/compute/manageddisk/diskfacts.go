@@ -1,6 +1,7 @@
 package manageddisk
 
 import (
+	"cmp"
 	"strings"
 
 	"kaz/internal/azure"
@@ -112,6 +113,7 @@ func NewOSDisk(w behaviour.World, id, owner azure.ID, machine behaviour.Object) 
 			"osType": behaviour.Text(os, "osType"), "hyperVGeneration": HyperVGeneration(machine),
 			"creationData": behaviour.Object{"createOption": "FromImage"},
 			"diskSizeGB":   schema.Number(os, "diskSizeGB"), "diskState": "Attached",
+			"LastOwnershipUpdateTime": behaviour.Stamp(w.Now()),
 		},
 	}
 	for _, shared := range []string{"zones", "tags"} {
@@ -138,6 +140,33 @@ func imageID(w behaviour.World, location string, ref behaviour.Object) string {
 	return "/Subscriptions/" + w.Subscription() + "/Providers/Microsoft.Compute/Locations/" + location +
 		"/Publishers/" + behaviour.Text(ref, "publisher") + "/ArtifactTypes/VMImage/Offers/" + behaviour.Text(ref, "offer") +
 		"/Skus/" + behaviour.Text(ref, "sku") + "/Versions/" + behaviour.Text(ref, "exactVersion")
+}
+
+// describeImage writes what a disk has from the image that it is made from: the generation of its machines, and what they can.
+func describeImage(c *behaviour.Call) {
+	generation := "V1"
+	image := azure.ID(behaviour.Text(c.Doc, "properties.creationData.galleryImageReference.id"))
+	if image.Is("Microsoft.Compute/galleries/images/versions") {
+		image = image.Parent()
+	}
+	if doc, there := c.Get(image); there {
+		generation = cmp.Or(behaviour.Text(doc, "properties.hyperVGeneration"), generation)
+	}
+	reference := behaviour.Object{}
+	words := strings.Split(behaviour.Text(c.Doc, "properties.creationData.imageReference.id"), "/")
+	for i, word := range words[:len(words)-1] {
+		switch strings.ToLower(word) {
+		case "publishers", "offers", "skus":
+			reference[strings.ToLower(word[:len(word)-1])] = words[i+1]
+		}
+	}
+	if len(reference) > 0 {
+		machine := behaviour.Object{}
+		behaviour.Set(machine, "properties.storageProfile.imageReference", reference)
+		generation = HyperVGeneration(machine)
+	}
+	behaviour.Default(c.Doc, "properties.hyperVGeneration", generation)
+	behaviour.Default(c.Doc, "properties.supportedCapabilities", behaviour.Object{"acceleratedNetwork": true})
 }
 
 // HyperVGeneration is the generation of what a document's image reference names. SKUs of the second one have it in their name, or they

@@ -12,6 +12,7 @@ import (
 	"kaz/internal/localazure/behaviour/compute/vm"
 	"kaz/internal/localazure/behaviour/network/ipam"
 	"kaz/internal/localazure/behaviour/network/loadbalancer"
+	"kaz/internal/localazure/behaviour/network/publicip"
 )
 
 // builder stores the instances of a uniform scale set, with their disks and interfaces.
@@ -261,6 +262,11 @@ func (b *builder) publicIPs(nic azure.ID, doc, config behaviour.Object) error {
 		fresh, err := newPublicIP(b.world, holder, doc, public)
 		if err != nil {
 			return err
+		}
+		if label := behaviour.Text(public, "properties.dnsSettings.domainNameLabel"); label != "" {
+			label = "vm" + nic.Parent().Name() + "." + label
+			behaviour.Set(fresh, "properties.dnsSettings", behaviour.Object{"domainNameLabel": label,
+				"fqdn": publicip.DomainName(label, behaviour.Text(doc, "location"))})
 		}
 		b.world.Put(id, fresh)
 	}

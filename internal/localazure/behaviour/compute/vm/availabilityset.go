@@ -47,6 +47,10 @@ func fillAvailabilitySet(c *behaviour.Call) error {
 	if err := schema.CheckZones(c); err != nil {
 		return err
 	}
+	if behaviour.Bool(c.Doc, "properties.managed") { // the SKU, in the api-version of 2016
+		behaviour.Default(c.Doc, "sku.name", "Aligned")
+	}
+	behaviour.Remove(c.Doc, "properties.managed")
 	behaviour.Default(c.Doc, "sku.name", "Classic")
 	behaviour.Default(c.Doc, "properties.platformUpdateDomainCount", 5)
 	behaviour.Default(c.Doc, "properties.platformFaultDomainCount", 3)

@@ -66,6 +66,7 @@ func fillMachine(c *behaviour.Call) error {
 	if err := schema.CheckShape(c); err != nil {
 		return err
 	}
+	behaviour.PlaceInZone(c)
 	if c.Old != nil {
 		if err := CheckStays(c.Old); err != nil {
 			return err

@@ -24,6 +24,15 @@ type Health struct {
 // SetHealth writes the health of backends into a stored document.
 func SetHealth(doc behaviour.Object, all []Health) { doc[healthField] = listed(all) }
 
+// HealthIn returns the health of backends in a stored document.
+func HealthIn(doc behaviour.Object) (all []Health) {
+	for _, h := range behaviour.Objects(doc, healthField) {
+		all = append(all, Health{Pool: behaviour.Text(h, "pool"), Setting: behaviour.Text(h, "setting"),
+			Address: behaviour.Text(h, "address"), State: behaviour.Text(h, "state"), Note: behaviour.Text(h, "note")})
+	}
+	return all
+}
+
 // HasHealth reports whether a stored document has the health of backends.
 func HasHealth(doc behaviour.Object, all []Health) bool {
 	have, _ := doc[healthField].([]any)

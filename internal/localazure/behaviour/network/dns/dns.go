@@ -13,7 +13,7 @@ func Types() []behaviour.Type {
 	return slices.Concat(
 		[]behaviour.Type{privateZones(), networkLinks(), privateZone.allRecordSets("ALL")},
 		privateZone.recordSets(),
-		[]behaviour.Type{publicZones(), publicZone.allRecordSets("recordsets"), publicZone.allRecordSets("all")},
+		[]behaviour.Type{publicZones(), signing(), publicZone.allRecordSets("recordsets"), publicZone.allRecordSets("all")},
 		publicZone.recordSets(),
 	)
 }

@@ -42,6 +42,9 @@ var recordTypes = []recordType{
 	{name: "TXT", private: "txtRecords", public: "TXTRecords", fields: []string{"value"}},
 	{name: "NS", public: "NSRecords", fields: []string{"nsdname"}},
 	{name: "CAA", public: "caaRecords", fields: []string{"flags", "tag", "value"}},
+	{name: "DS", public: "DSRecords", fields: []string{"keyTag", "algorithm", "digest"}},
+	{name: "NAPTR", public: "NAPTRRecords", fields: []string{"order", "preference", "flags", "services", "regexp", "replacement"}},
+	{name: "TLSA", public: "TLSARecords", fields: []string{"usage", "selector", "matchingType", "certAssociationData"}},
 }
 
 // zoneKind has the differences between private and public zones.

@@ -1,6 +1,8 @@
 package publicip
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"regexp"
 	"slices"
 	"strings"
@@ -182,7 +184,10 @@ func fillDomainName(c *behaviour.Call) error {
 		return behaviour.Invalid("InvalidDomainNameLabel",
 			"The domain name label %s is invalid. It must conform to the following regular expression: %s.", label, labelForm)
 	}
-	fqdn := domainName(label, c.Location())
+	if scope := behaviour.Text(c.Doc, "properties.dnsSettings.domainNameLabelScope"); scope != "" {
+		label += "." + scopeHash(c, scope)
+	}
+	fqdn := DomainName(label, c.Location())
 	for _, r := range c.Referrers(ipam.DomainLease(c.Subscription(), fqdn, versionOf(c.Doc))) {
 		if !r.Resource.Equal(c.ID) {
 			return behaviour.Invalid("DnsRecordInUse", "DNS record %s is already used by another public IP.", fqdn)
@@ -192,12 +197,32 @@ func fillDomainName(c *behaviour.Call) error {
 	return nil
 }
 
+// scopeHash is the part of a name that makes the label unique in its scope: the same for resources of the scope, and another for others.
+func scopeHash(c *behaviour.Call, scope string) string {
+	const digits = 16
+	owner := c.GUID() // no other resource has the name
+	switch strings.ToLower(scope) {
+	case "tenantreuse":
+		owner = c.Tenant()
+	case "subscriptionreuse":
+		owner = c.ID.Subscription()
+	case "resourcegroupreuse":
+		owner = string(azure.GroupID(c.ID.Subscription(), c.ID.Group()))
+	}
+	if fqdn := behaviour.Text(c.Old, "properties.dnsSettings.fqdn"); strings.EqualFold(scope, "NoReuse") && strings.Count(fqdn, ".") > 0 {
+		return strings.Split(fqdn, ".")[1]
+	}
+	sum := sha256.Sum256([]byte(strings.ToLower(owner)))
+	return hex.EncodeToString(sum[:])[:digits]
+}
+
 // versionOf returns the family of a public IP address.
 func versionOf(doc behaviour.Object) string {
 	return behaviour.Text(doc, "properties.publicIPAddressVersion")
 }
 
-func domainName(label, location string) string { return label + "." + location + ".cloudapp.azure.com" }
+// DomainName returns the name of an address with a label in a region.
+func DomainName(label, location string) string { return label + "." + location + ".cloudapp.azure.com" }
 
 // setLeases writes the leases of the address and the domain name into the document.
 func setLeases(w behaviour.World, doc behaviour.Object) {
@@ -297,7 +322,7 @@ func domainNameAvailability() behaviour.Route {
 		Permission: schema.Namespace + "locations/CheckDnsNameAvailability/read",
 		Do: func(c *behaviour.Call) (behaviour.Reply, error) {
 			label := strings.ToLower(c.Query.Get("domainnamelabel"))
-			fqdn := domainName(label, strings.ToLower(c.Param["location"]))
+			fqdn := DomainName(label, strings.ToLower(c.Param["location"]))
 			free := labelForm.MatchString(label)
 			for _, version := range []string{ipam.IPv4, ipam.IPv6} {
 				free = free && len(c.Referrers(ipam.DomainLease(c.Subscription(), fqdn, version))) == 0

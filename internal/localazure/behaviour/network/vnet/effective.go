@@ -39,6 +39,19 @@ func firstSubnet(c *behaviour.Call) (azure.ID, behaviour.Object) {
 // systemRoutes are the prefixes that Azure drops unless a virtual network has them.
 var systemRoutes = []string{"10.0.0.0/8", "192.168.0.0/16", "100.64.0.0/10", "172.16.0.0/12"}
 
+// EffectiveRoutes returns the routes of the network interface of a call, and the id of its route table.
+func EffectiveRoutes(c *behaviour.Call) (behaviour.Object, azure.ID) {
+	_, subnet := firstSubnet(c)
+	routes, _ := effectiveRoutes(c).(behaviour.Object)
+	return routes, behaviour.RefID(subnet, "properties.routeTable")
+}
+
+// EffectiveGroups returns the rules of the security groups of the network interface of a call.
+func EffectiveGroups(c *behaviour.Call) behaviour.Object {
+	groups, _ := effectiveGroups(c).(behaviour.Object)
+	return groups
+}
+
 // effectiveRoutes returns the routes of Azure and the routes of the subnet's route table. A route of the table makes the default route for
 // the same prefix invalid.
 func effectiveRoutes(c *behaviour.Call) any {
