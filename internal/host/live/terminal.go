@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"time"
 
@@ -21,10 +20,10 @@ func (s Screen) inPlace(ctx context.Context, source Source) error {
 		}
 		return wasRead{frame, done, err}
 	}
-	program := tea.NewProgram(&view{screen: s, read: read}, tea.WithContext(ctx), tea.WithInput(s.In), tea.WithOutput(s.Out),
-		tea.WithoutSignalHandler())
+	program := tea.NewProgram(&view{screen: s, read: read}, tea.WithInput(s.In), tea.WithOutput(s.Out), tea.WithoutSignalHandler())
+	defer context.AfterFunc(ctx, program.Quit)() // not killed: its reader is to leave the terminal before Show returns
 	last, err := program.Run()
-	if ctx.Err() != nil || errors.Is(err, tea.ErrProgramKilled) {
+	if ctx.Err() != nil {
 		return nil
 	}
 	if v, is := last.(*view); is && err == nil {

@@ -59,7 +59,7 @@ func (c *Client) List(ctx context.Context, kind string) (Resources, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, slices.DeleteFunc(found, func(doc map[string]any) bool { return !isCreated(doc) })...)
+		all = append(all, slices.DeleteFunc(found, func(doc map[string]any) bool { return !isCreated(doc) || !isOf(doc, t) })...)
 	}
 	return all, nil
 }
@@ -69,6 +69,12 @@ func isCreated(doc map[string]any) bool {
 	text, _ := doc["id"].(string)
 	id := azure.ID(text)
 	return id.Group() != "" || id.Is("Microsoft.Authorization/roleAssignments")
+}
+
+// isOf reports whether a resource is of a type. Lists of some types have resources of others, such as groups in which a role may be had.
+func isOf(doc map[string]any, full string) bool {
+	text, _ := doc["id"].(string)
+	return strings.EqualFold(full, groupType) || azure.ID(text).Is(full)
 }
 
 // listType lists the resources of a type in the subscription. It lists a child type in each parent.

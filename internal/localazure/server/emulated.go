@@ -51,7 +51,7 @@ func (o *Options) storageAddresses() ([]address, error) {
 }
 
 // serveEmulated serves the storage of the account that clients of emulators know, by paths and over plain HTTP.
-func (a *Server) serveEmulated(ctx context.Context, o Options) error {
+func serveEmulated(ctx context.Context, a *Server, o Options) error {
 	addresses, err := o.storageAddresses()
 	if err != nil || len(addresses) == 0 {
 		return err

@@ -133,7 +133,7 @@ func (a *Server) start(ctx context.Context, o Options, s settings) error {
 		return err
 	}
 	a.serve(listeners, authority, keys)
-	if err := a.serveEmulated(ctx, o); err != nil {
+	if err := serveEmulated(ctx, a, o); err != nil {
 		return err
 	}
 	if o.State != "" {

@@ -9,7 +9,7 @@ import (
 	"kaz/internal/localazure/behaviour/compute/schema"
 )
 
-// sharedField is the field of a gallery with whom it is shared.
+// sharedField is the field of a gallery with those that it is shared with.
 const sharedField = behaviour.Private + "sharedWith"
 
 // shareGallery gives galleries the action that shares them with subscriptions and tenants, or with everyone.
@@ -35,7 +35,7 @@ func shareGallery(t *behaviour.Type) {
 	t.Show = showSharing
 }
 
-// share changes whom a gallery is shared with.
+// share changes with which subscriptions, tenants or communities a gallery is shared.
 func share(c *behaviour.Call) {
 	groups := behaviour.Sub(c.Doc, sharedField+".groups")
 	if groups == nil {
@@ -67,7 +67,7 @@ func share(c *behaviour.Call) {
 	behaviour.Set(c.Doc, sharedField+".groups", groups)
 }
 
-// showSharing shows whom a gallery is shared with, and hides the field that holds it.
+// showSharing shows with what a gallery is shared, and hides the field that holds it.
 func showSharing(c *behaviour.Call, view behaviour.Object) {
 	stored, _ := c.Get(azure.ID(behaviour.Text(view, "id")))
 	behaviour.Hide(view)

@@ -62,12 +62,16 @@ func (l Model) draw(s catalog.Span) time.Duration {
 	return time.Duration(l.Factor.Value() * float64(s.Draw(l.Random.Normal())))
 }
 
+// longestReply is behind all recorded replies. Azure Resource Manager waits 60 s for that of a provider, and then answers itself, as its
+// contract with providers says. The draw has no end.
+const longestReply = 55 * time.Second
+
 // Reply is how long the reply to a request takes.
 func (l Model) Reply(k *kind.Kind, v behaviour.Verb) time.Duration {
 	if l.Factor.Value() == 0 {
 		return 0
 	}
-	return l.draw(l.Row(k, v).Reply)
+	return min(l.draw(l.Row(k, v).Reply), time.Duration(l.Factor.Value()*float64(longestReply)))
 }
 
 // Operation is how long the operation takes after the reply.

@@ -4,8 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
+	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/core/catalog"
+	"kaz/internal/localazure/core/kind"
 	"kaz/internal/localazure/core/latency"
+	"kaz/internal/localazure/core/random"
 )
 
 func TestRetryAfterFollowsTheLatency(t *testing.T) {
@@ -20,6 +25,25 @@ func TestRetryAfterFollowsTheLatency(t *testing.T) {
 		latency.Model{Factor: latency.NewFactor(c.factor)}.RetryAfter(h, c.azure)
 		if got := fmt.Sprintf("%s, ms %s", h.Get("Retry-After"), h.Get("retry-after-ms")); got != c.want {
 			t.Errorf("factor %v of %d s: %s, want %s", c.factor, c.azure, got, c.want)
+		}
+	}
+}
+
+// Replies come before Azure Resource Manager would answer itself, however seldom a draw is beyond.
+func TestRepliesHaveAnEnd(t *testing.T) {
+	table, err := catalog.ReadLatencies()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets := &kind.Kind{Type: &behaviour.Type{Name: "Microsoft.Compute/virtualMachineScaleSets"}}
+	for _, factor := range []float64{1, 0.1} {
+		m := latency.Model{Factor: latency.NewFactor(factor), Table: table, Random: random.New(1)}
+		longest := time.Duration(0)
+		for range 100_000 {
+			longest = max(longest, m.Reply(sets, behaviour.Patch))
+		}
+		if want := time.Duration(factor * float64(55*time.Second)); longest != want {
+			t.Errorf("factor %v: the longest reply takes %s, want %s", factor, longest, want)
 		}
 	}
 }

@@ -96,8 +96,8 @@ func invalidNode(name, value string) error {
 			"most seven days from now.", name, value, time.RFC3339)
 }
 
-// SigningUser returns the user with whose key the signature in the parameters of a request is made, for a text. It needs the rights that
-// the signature gives.
+// SigningUser returns the user of the key with which the signature in the parameters of a request is made, for a text. It needs the
+// rights that the signature gives.
 func (t Target) SigningUser(r *http.Request, v url.Values, text string, now time.Time) (*behaviour.Principal, error) {
 	for _, key := range t.Keys {
 		if key == "" || !sas.SignedBy([2]string{storage.Sign(key, DelegatedText(v))}, text, v.Get("sig")) {

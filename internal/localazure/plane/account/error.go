@@ -52,7 +52,7 @@ func Mismatch(code, what string) error {
 	return refuse(http.StatusForbidden, code, "%s", sas.Mismatch(what))
 }
 
-// Unsigned refuses a request whose signature is wrong.
+// Unsigned refuses a request that has a wrong signature.
 func Unsigned(detail string) error {
 	return refuse(http.StatusForbidden, sas.Failed, "%s", sas.Failure(detail))
 }

@@ -54,23 +54,31 @@ func onEntity(signed string, change func(c *call, w *kept.Writes) error, rights 
 	return operation{rights: rights, instead: writeEntities, data: true, signed: signed, kind: "o", change: change}
 }
 
+// tablesCall is a request to the service, or about tables as a whole.
+type tablesCall struct{ *call }
+
+// aboutTables returns an operation as a function of the request.
+func aboutTables(do func(tablesCall) error) func(*call) error {
+	return func(c *call) error { return do(tablesCall{c}) }
+}
+
 // onTables is an operation on tables or on the service.
-func onTables(right, signed, kind string, do func(c *call) error) operation {
-	return operation{rights: []string{right}, signed: signed, any: true, kind: kind, do: do}
+func onTables(right, signed, kind string, do func(tablesCall) error) operation {
+	return operation{rights: []string{right}, signed: signed, any: true, kind: kind, do: aboutTables(do)}
 }
 
 // operations are the operations by method, by what the path names, and by the parameter comp. A new entity is one that need not exist.
 var operations = map[string]operation{
-	"GET service properties": onTables("read", "r", "s", (*call).settings),
-	"PUT service properties": onTables("write", "w", "s", (*call).setSettings),
-	"GET service stats":      onTables("read", "r", "s", (*call).statistics),
+	"GET service properties": onTables("read", "r", "s", tablesCall.settings),
+	"PUT service properties": onTables("write", "w", "s", tablesCall.setSettings),
+	"GET service stats":      onTables("read", "r", "s", tablesCall.statistics),
 
-	"GET tables":       onTables("tables/read", "l", "c", (*call).listTables),
-	"POST tables":      onTables("tables/write", "cw", "c", (*call).createTable),
-	"GET table":        onTables("tables/read", "l", "c", (*call).getTable),
-	"DELETE table":     onTables("tables/delete", "d", "c", (*call).deleteTable),
-	"GET entities acl": {rights: []string{"tables/getAcl/action"}, kind: "c", do: (*call).policies},
-	"PUT entities acl": {rights: []string{"tables/setAcl/action"}, kind: "c", do: (*call).setPolicies},
+	"GET tables":       onTables("tables/read", "l", "c", tablesCall.listTables),
+	"POST tables":      onTables("tables/write", "cw", "c", tablesCall.createTable),
+	"GET table":        onTables("tables/read", "l", "c", tablesCall.getTable),
+	"DELETE table":     onTables("tables/delete", "d", "c", tablesCall.deleteTable),
+	"GET entities acl": {rights: []string{"tables/getAcl/action"}, kind: "c", do: aboutTables(tablesCall.policies)},
+	"PUT entities acl": {rights: []string{"tables/setAcl/action"}, kind: "c", do: aboutTables(tablesCall.setPolicies)},
 
 	"GET entities":     onEntities((*call).queryEntities),
 	"GET entity":       onEntities((*call).getEntity),

@@ -19,7 +19,7 @@ import (
 const nameField = "TableName"
 
 // describeTable adds a table to an object.
-func (c *call) describeTable(o *odata.Object, name string) *odata.Object {
+func (c tablesCall) describeTable(o *odata.Object, name string) *odata.Object {
 	if c.level == odata.Full {
 		o.Set("odata.type", c.account+".Tables")
 		o.Set("odata.id", c.base()+tablePath(name))
@@ -32,7 +32,7 @@ func (c *call) describeTable(o *odata.Object, name string) *odata.Object {
 func tablePath(name string) string { return "Tables('" + name + "')" }
 
 // createTable makes a table. Its document is that of Azure Resource Manager.
-func (c *call) createTable() error {
+func (c tablesCall) createTable() error {
 	text, err := c.object()
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (c *call) createTable() error {
 }
 
 // deleteTable deletes a table with its entities.
-func (c *call) deleteTable() error {
+func (c tablesCall) deleteTable() error {
 	id := c.services.Child("tables", c.path.table)
 	err := c.service.Azure.Do(func(w behaviour.World) error {
 		if _, there := w.Get(id); !there {
@@ -89,7 +89,7 @@ func (c *call) deleteTable() error {
 }
 
 // names returns the names of all tables in their order, which capitals do not change.
-func (c *call) names() (all []string) {
+func (c tablesCall) names() (all []string) {
 	c.service.Azure.Look(func(w behaviour.World) {
 		for id := range w.List(c.services, storage.TableType) {
 			all = append(all, id.Name())
@@ -100,7 +100,7 @@ func (c *call) names() (all []string) {
 }
 
 // getTable answers with a table.
-func (c *call) getTable() error {
+func (c tablesCall) getTable() error {
 	for _, name := range c.names() {
 		if strings.EqualFold(name, c.path.table) {
 			c.reply(http.StatusOK, c.describeTable(c.described("Tables/@Element"), name))
@@ -113,7 +113,7 @@ func (c *call) getTable() error {
 const nextTable = "NextTableName"
 
 // listTables answers with a page of the tables.
-func (c *call) listTables() error {
+func (c tablesCall) listTables() error {
 	f, most, err := c.conditions()
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func (c *call) conditions() (filter.Filter, int, error) {
 }
 
 // policies answers with the stored access policies of a table.
-func (c *call) policies() error {
+func (c tablesCall) policies() error {
 	c.service.Azure.Look(func(w behaviour.World) {
 		doc, _ := w.Get(c.scope())
 		account.ReplyPolicies(c.out, doc)
@@ -174,7 +174,7 @@ func (c *call) policies() error {
 }
 
 // setPolicies replaces the stored access policies of a table.
-func (c *call) setPolicies() error {
+func (c tablesCall) setPolicies() error {
 	policies, err := account.GivenPolicies(c.out, c.r)
 	if err != nil {
 		return err

@@ -145,7 +145,7 @@ func members(body []byte) (values []member, types map[string]odata.Type, err err
 	return values, types, nil
 }
 
-// read reads the value of a member, whose type can be given. It is the zero value for null.
+// read reads the value of a member. Its type can be given. It is the zero value for null.
 func (m member) read(given odata.Type) (odata.Value, error) {
 	text := string(m.raw)
 	switch text[0] {
