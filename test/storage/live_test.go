@@ -93,8 +93,9 @@ func testLive(t *testing.T, service string) {
 func startAzure(t *testing.T) []string {
 	t.Helper()
 	const loopback = "127.0.0.1:0"
+	// One test of tables is for an emulator at its usual port.
 	s, err := server.Start(t.Context(), server.Options{Address: loopback, HTTPAddress: loopback, ProxyAddress: loopback,
-		CAFile: filepath.Join(t.TempDir(), "ca.pem"), Log: slog.New(slog.DiscardHandler)})
+		DevelopmentStorage: "127.0.0.1:10000", CAFile: filepath.Join(t.TempDir(), "ca.pem"), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
