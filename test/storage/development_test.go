@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azqueue"
 
+	"kaz/internal/localazure/client"
 	"kaz/internal/localazure/server"
 )
 
@@ -21,6 +22,7 @@ import (
 type developed struct {
 	*testing.T
 	connection string
+	info       client.Info
 }
 
 func startDeveloped(t *testing.T, o server.Options) developed {
@@ -35,7 +37,7 @@ func startDeveloped(t *testing.T, o server.Options) developed {
 			t.Error(err)
 		}
 	})
-	return developed{t, a.Info().DevelopmentStorage}
+	return developed{t, a.Info().DevelopmentStorage, a.Info()}
 }
 
 func (d developed) must(err error) {
@@ -176,6 +178,17 @@ func TestDevelopmentStorageStays(t *testing.T) {
 			d.must(err)
 		})
 	}
+}
+
+// A reset empties the account, which is there again at once.
+func TestDevelopmentStorageIsReset(t *testing.T) {
+	d := startDeveloped(t, server.Options{})
+	d.blobs("docs")
+	azure, err := client.New(d.info)
+	d.must(err)
+	_, err = azure.Reset(t.Context())
+	d.must(err)
+	d.blobs("docs") // no such container is there
 }
 
 func TestDevelopmentStorageAddress(t *testing.T) {

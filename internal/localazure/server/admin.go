@@ -238,11 +238,13 @@ func decodeStrictly(text []byte, into any) error {
 }
 
 // clearer returns the function that makes this Azure as it was at a first start: without resources but for the role assignments of the
-// identities file.
-func (a *Server) clearer(s settings) func() (int, error) {
+// identities file and the account of clients of emulators.
+func (a *Server) clearer(o Options, s settings) func() (int, error) {
 	return func() (int, error) {
 		count, err := a.emulator.Clear()
-		return count, errors.Join(err, a.assignRoles(s.identities))
+		err = errors.Join(err, a.assignRoles(s.identities))
+		_, failed := emulate(a, o)
+		return count, errors.Join(err, failed)
 	}
 }
 

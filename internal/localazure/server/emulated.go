@@ -56,11 +56,7 @@ func serveEmulated(ctx context.Context, a *Server, o Options) error {
 	if err != nil || len(addresses) == 0 {
 		return err
 	}
-	var key string
-	err = a.emulator.Do(func(w behaviour.World) (err error) {
-		key, err = makeEmulated(w, azure.SubscriptionID(a.info.Subscription))
-		return err
-	})
+	key, err := emulate(a, o)
 	if err != nil {
 		return fmt.Errorf("--development-storage: %w", err)
 	}
@@ -78,6 +74,18 @@ func serveEmulated(ctx context.Context, a *Server, o Options) error {
 	}
 	a.info.DevelopmentStorage = strings.Join(parts, ";") + ";"
 	return nil
+}
+
+// emulate makes the account, if the options want one, and returns its key.
+func emulate(a *Server, o Options) (key string, err error) {
+	if o.DevelopmentStorage == "" {
+		return "", nil
+	}
+	err = a.emulator.Do(func(w behaviour.World) (err error) {
+		key, err = makeEmulated(w, azure.SubscriptionID(a.info.Subscription))
+		return err
+	})
+	return key, err
 }
 
 // makeEmulated makes the account, if it is not there, and returns its key.

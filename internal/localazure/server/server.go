@@ -128,7 +128,7 @@ func (a *Server) start(ctx context.Context, o Options, s settings) error {
 		return err
 	}
 	a.info.Token, a.info.AdminToken = t.Text, rand.Text()
-	a.admin = &admin{server: a, token: a.info.AdminToken, since: time.Now(), reset: a.clearer(s)}
+	a.admin = &admin{server: a, token: a.info.AdminToken, since: time.Now(), reset: a.clearer(o, s)}
 	if err := a.openWeb(o, s); err != nil {
 		return err
 	}
