@@ -66,16 +66,22 @@ func TestOf(t *testing.T) {
 		}
 		return u
 	}
-	got := forecast.Of(graph.Linked{Units: []*graph.LinkedUnit{unit("network", nil, "Microsoft.Network/virtualNetworks"), unit("vault", nil, "Microsoft.KeyVault/vaults"),
-		unit("cp-0", []string{"network"}, "Microsoft.Compute/disks", "Microsoft.Compute/virtualMachines"), unit("pool-a", []string{"network"}, "Microsoft.Compute/VirtualMachineScaleSets")}})
-	if len(got) != 4 || got[0].Kind != got[1].Kind || got[1].Kind == got[2].Kind || got[2].Kind != got[3].Kind || got[3].After[0] != "network" {
+	got := forecast.Of(graph.Linked{Units: []*graph.LinkedUnit{
+		unit("network", nil, "Microsoft.Network/virtualNetworks"),
+		unit("vault", nil, "Microsoft.KeyVault/vaults"),
+		unit("cp-0", []string{"network"}, "Microsoft.Compute/disks", "Microsoft.Compute/virtualMachines"),
+		unit("pool-a", []string{"network"}, "Microsoft.Compute/VirtualMachineScaleSets"),
+	}})
+	if len(got) != 4 || got[0].Kind != got[1].Kind || got[1].Kind == got[2].Kind || got[2].Kind != got[3].Kind ||
+		got[3].After[0] != "network" {
 		t.Errorf("units %+v", got)
 	}
 }
 
 // TestSaw follows the words about a deployment: what is left is said once it is known.
 func TestSaw(t *testing.T) {
-	d := forecast.Deployment{Began: now, Units: []forecast.Unit{{Name: "network", Kind: "n"}, {Name: "cp-0", Kind: "m", After: []string{"network"}},
+	d := forecast.Deployment{Began: now, Units: []forecast.Unit{
+		{Name: "network", Kind: "n"}, {Name: "cp-0", Kind: "m", After: []string{"network"}},
 		{Name: "cp-1", Kind: "m", After: []string{"network", "cp-0"}}, {Name: "cp-2", Kind: "m", After: []string{"network", "cp-0"}}}}
 	for _, x := range []struct {
 		after       float64
@@ -100,7 +106,8 @@ func TestSaw(t *testing.T) {
 
 // TestSawAtTheEnd checks that units of which only the end is seen began when those had ended that they wait for.
 func TestSawAtTheEnd(t *testing.T) {
-	d := forecast.Deployment{Began: now, Units: []forecast.Unit{{Name: "network", Kind: "n"}, {Name: "cp-0", Kind: "m", After: []string{"network"}},
+	d := forecast.Deployment{Began: now, Units: []forecast.Unit{
+		{Name: "network", Kind: "n"}, {Name: "cp-0", Kind: "m", After: []string{"network"}},
 		{Name: "cp-1", Kind: "m", After: []string{"network", "cp-0"}}}}
 	for _, x := range []struct {
 		after float64

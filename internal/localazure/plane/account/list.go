@@ -72,6 +72,21 @@ func PageSize(v url.Values) (int, error) {
 	return min(n, mostListed), nil
 }
 
+// PageOf returns the names of a page in their order, and the one with which the next page begins, "" for the last page. They begin with a
+// prefix, and are not before the marker.
+func PageOf[V any](all map[string]V, prefix, marker string, most int) (names []string, next string) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !strings.HasPrefix(name, prefix) || name < marker {
+			continue
+		}
+		if len(names) == most {
+			return names, name
+		}
+		names = append(names, name)
+	}
+	return names, ""
+}
+
 // Included returns what else a list is to have.
 func Included(v url.Values, allowed ...string) (map[string]bool, error) {
 	all := map[string]bool{}

@@ -2,9 +2,7 @@ package blob
 
 import (
 	"encoding/xml"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -59,14 +57,9 @@ func (c serviceCall) listContainers() error {
 			documents[id.Name()] = doc
 		}
 	})
-	for _, name := range slices.Sorted(maps.Keys(documents)) {
-		if !strings.HasPrefix(name, page.Prefix) || name < page.Marker {
-			continue
-		}
-		if len(page.Containers) == most {
-			page.Next = name
-			break
-		}
+	names, next := account.PageOf(documents, page.Prefix, page.Marker, most)
+	page.Next = next
+	for _, name := range names {
 		page.Containers = append(page.Containers, c.containerEntry(name, documents[name], include["metadata"]))
 	}
 	account.Reply(c.w, http.StatusOK, page)

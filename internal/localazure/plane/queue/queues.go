@@ -4,9 +4,7 @@ import (
 	"encoding/xml"
 	"maps"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/storage"
@@ -49,14 +47,9 @@ func (c *call) listQueues() error {
 			all[id.Name()] = metadataIn(doc)
 		}
 	})
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if !strings.HasPrefix(name, page.Prefix) || name < page.Marker {
-			continue
-		}
-		if len(page.Queues) == most {
-			page.Next = name
-			break
-		}
+	names, next := account.PageOf(all, page.Prefix, page.Marker, most)
+	page.Next = next
+	for _, name := range names {
 		e := entry{Name: name}
 		if include["metadata"] {
 			e.Metadata = all[name]
