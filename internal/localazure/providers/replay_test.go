@@ -3,6 +3,7 @@ package providers_test
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -22,18 +23,14 @@ const (
 	replayAll    = 524
 )
 
+var recordingsFolder = flag.String("recordings", "", "a `folder` of recordings in the formats of go-vcr or vcrpy, for TestReplayOfAFolder")
+
 var replayTotal = regexp.MustCompile(`(\d+) passed, (\d+) failed\s*$`)
 
 // TestReplay sends recordings of real Azure to the local Azure, each folder to a new local Azure. The recordings are
 // beside the repository.
 func TestReplay(t *testing.T) {
-	tool, recordings := siblingDirectory(t, "tools/armreplay"), siblingDirectory(t, "recordings")
-	binary := filepath.Join(t.TempDir(), "armreplay")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".")
-	build.Dir = tool
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building armreplay: %v\n%s", err, out)
-	}
+	binary, recordings := buildReplayer(t), siblingDirectory(t, "recordings")
 	folders, err := filepath.Glob(filepath.Join(recordings, "*"))
 	if err != nil || len(folders) == 0 {
 		t.Fatalf("folders in %s: %d, %v", recordings, len(folders), err)
@@ -57,6 +54,37 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// TestReplayOfAFolder sends each recording of a folder to a new local Azure, to learn from recordings that are not beside the
+// repository. Recordings of the Azure CLI use groups that they do not create.
+func TestReplayOfAFolder(t *testing.T) {
+	if *recordingsFolder == "" {
+		t.Skip("no folder: -recordings DIR")
+	}
+	binary := buildReplayer(t)
+	files, err := filepath.Glob(filepath.Join(*recordingsFolder, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("recordings in %s: %d, %v", *recordingsFolder, len(files), err)
+	}
+	var passed, all int
+	for _, file := range files {
+		p, f, report := replay(t, binary, file, "-ensure-groups", "eastus", "-skip-unmade")
+		passed, all = passed+p, all+p+f
+		t.Logf("%s: %d of %d\n%s", filepath.Base(file), p, p+f, report)
+	}
+	t.Logf("%d of %d interactions pass, %.1f %%", passed, all, 100*float64(passed)/float64(all))
+}
+
+func buildReplayer(t *testing.T) string {
+	t.Helper()
+	tool, binary := siblingDirectory(t, "tools/armreplay"), filepath.Join(t.TempDir(), "armreplay")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".")
+	build.Dir = tool
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building armreplay: %v\n%s", err, out)
+	}
+	return binary
+}
+
 func siblingDirectory(t *testing.T, name string) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("../../../../shared", name))
@@ -69,7 +97,7 @@ func siblingDirectory(t *testing.T, name string) string {
 	return dir
 }
 
-func replay(t *testing.T, binary, folder string) (passed, failed int, report []byte) {
+func replay(t *testing.T, binary, path string, flags ...string) (passed, failed int, report []byte) {
 	t.Helper()
 	local, err := core.New(core.Options{Providers: providers.All()})
 	if err != nil {
@@ -77,8 +105,9 @@ func replay(t *testing.T, binary, folder string) (passed, failed int, report []b
 	}
 	server := httptest.NewServer(local)
 	defer server.Close()
-	cmd := exec.CommandContext(t.Context(), binary, "-base", server.URL, "-token", "any", "-poll-max", "20ms",
-		"-subscription", core.DefaultSubscription, "-tenant", core.DefaultTenant, folder)
+	flags = append([]string{"-base", server.URL, "-token", "any", "-poll-max", "20ms",
+		"-subscription", core.DefaultSubscription, "-tenant", core.DefaultTenant}, append(flags, path)...)
+	cmd := exec.CommandContext(t.Context(), binary, flags...)
 	out, err := cmd.CombinedOutput()
 	if exit := new(exec.ExitError); err != nil && (!errors.As(err, &exit) || exit.ExitCode() != 1) {
 		t.Fatalf("armreplay: %v\n%s", err, out)
