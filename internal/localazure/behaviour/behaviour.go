@@ -70,6 +70,8 @@ type Type struct {
 	// that goes through an array of named objects applies to every element.
 	Own []string
 
+	// Versions are the api-versions of the type, the newest first, nil if not all are known.
+	Versions []string
 	// Model has what the official model of the type says of requests, nil for a type that takes any members.
 	Model *model.Table
 	// Fields describe the documents. Before Fill the core converts the values that were sent. After Fill the core fills in

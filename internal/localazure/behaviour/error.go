@@ -3,6 +3,7 @@ package behaviour
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"kaz/internal/azure"
 	"kaz/internal/azure/short"
@@ -114,6 +115,18 @@ func Gateway(status int, code, format string, args ...any) *Error {
 // UnknownNamespace is the refusal of a provider that there is not.
 func UnknownNamespace(namespace string) error {
 	return Gateway(404, "InvalidResourceNamespace", "The resource namespace '%s' is invalid.", namespace)
+}
+
+// UnknownVersion is the refusal of an api-version that a type does not have. The location is that of the resource, "" if there is none.
+func UnknownVersion(fullType, version, location string, supported []string) error {
+	namespace, name, _ := strings.Cut(fullType, "/")
+	versions := strings.Join(supported, ", ")
+	if location == "" {
+		return Gateway(404, "InvalidResourceType", "The resource type '%s' could not be found in the namespace '%s' for api version '%s'. "+
+			"The supported api-versions are '%s'.", name, namespace, version, versions)
+	}
+	return Gateway(400, "NoRegisteredProviderFound", "No registered resource provider found for location '%s' and API version '%s' "+
+		"for type '%s'. The supported api-versions are '%s'.", location, version, name, versions)
 }
 
 // UnknownType is the refusal of a type that a provider does not have.

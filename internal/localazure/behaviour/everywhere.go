@@ -6,6 +6,9 @@ import (
 	"kaz/internal/azure"
 )
 
+// SubscriptionName is the name of all subscriptions for people.
+const SubscriptionName = "kaz"
+
 // Everywhere yields the resources of a type in all subscriptions.
 func Everywhere(w World, fullType string) iter.Seq2[azure.ID, Object] {
 	return func(yield func(azure.ID, Object) bool) {

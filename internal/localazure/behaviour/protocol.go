@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -316,3 +317,12 @@ var versionForm = regexp.MustCompile(`^\d{4}-\d{2}-\d{2}(-[A-Za-z0-9.]+)?$`)
 
 // IsVersion reports whether a text has the form of an api-version: a date, and a suffix such as -preview.
 func IsVersion(text string) bool { return versionForm.MatchString(text) }
+
+// recent is how many of the newest api-versions of a type may have others between them that are not known: Azure's catalogue lacks
+// 2024-11-01 of Microsoft.Compute, which an official SDK uses.
+const recent = 3
+
+// Lacks reports whether it is known that a version is none of all the api-versions of a type.
+func Lacks(versions []string, version string) bool {
+	return len(versions) > recent && version < versions[recent] && !slices.Contains(versions, version)
+}

@@ -11,12 +11,13 @@ import (
 	"kaz/internal/localazure/behaviour/network"
 	"kaz/internal/localazure/behaviour/registry"
 	"kaz/internal/localazure/behaviour/resources"
+	"kaz/internal/localazure/behaviour/resources/provider"
 	"kaz/internal/localazure/behaviour/storage"
 	"kaz/internal/localazure/behaviour/vault"
 	"kaz/internal/localazure/core/model"
 )
 
-// All returns the providers. Their types are judged by the official models.
+// All returns the providers. Their types are judged by the official models, and have the api-versions of Azure's catalogue.
 func All() []behaviour.Provider {
 	all := []behaviour.Provider{
 		resources.Provider(),
@@ -33,6 +34,7 @@ func All() []behaviour.Provider {
 	for _, p := range all {
 		for i := range p.Types {
 			p.Types[i].Model = model.Official()
+			p.Types[i].Versions = provider.Versions(p.Types[i].Name)
 		}
 	}
 	return all

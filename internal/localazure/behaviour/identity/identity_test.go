@@ -10,6 +10,7 @@ import (
 	"kaz/internal/localazure/behaviour/behaviourtest"
 	"kaz/internal/localazure/behaviour/identity"
 	"kaz/internal/localazure/behaviour/resources"
+	"kaz/internal/localazure/behaviour/storage"
 	"kaz/internal/localazure/core"
 )
 
@@ -52,6 +53,31 @@ func TestAnIdentityKeepsItsIds(t *testing.T) {
 		}
 	})
 	a.Run(exchange{Do: "DELETE " + node}, exchange{Do: "DELETE " + node, Status: 204})
+}
+
+func TestAssociatedResources(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider(), identity.Provider(), storage.Provider())
+	list := func(query string) string { return "POST " + node + "/listAssociatedResources?api-version=2021-09-30-preview" + query }
+	a.Run(exchange{Do: "PUT " + node, Body: `{"location":"eastus"}`, Status: 201},
+		exchange{Do: list(""), Has: has{"totalCount": 0, "value.#": 0}})
+	for _, name := range []string{"second", "first", "other"} {
+		a.Run(exchange{Do: "PUT ~/providers/Microsoft.Storage/storageAccounts/" + name, Status: 202,
+			Body: `{"location":"eastus","kind":"StorageV2","sku":{"name":"Standard_LRS"},"identity":{"type":"UserAssigned",
+				"userAssignedIdentities":{"` + strings.Replace(node, "~", behaviourtest.Group, 1) + `":{}}}}`})
+	}
+	a.Run(
+		exchange{Do: list(""), Has: has{"totalCount": 3, "value.0.name": "first", "value.0.type": "microsoft.storage/storageaccounts",
+			"value.0.resourceGroup": "rg", "value.0.subscriptionDisplayName": "kaz", "value.2.name": "second", "nextLink": nil}},
+		exchange{Do: list("&$orderby=name%20desc&$top=2"), Has: has{"totalCount": 3, "value.0.name": "second", "value.#": 2}},
+		exchange{Do: list("&$orderby=name%20desc&$top=2&$skip=2"), Has: has{"value.0.name": "first", "value.#": 1, "nextLink": nil}},
+		exchange{Do: list("&$filter=contains(name,%20'ir')"), Has: has{"totalCount": 1, "value.0.name": "first"}},
+		exchange{Do: list("&$filter=name%20eq%20'other'"), Has: has{"totalCount": 1, "value.0.name": "other"}},
+		exchange{Do: list("&$filter=name%20lt%20'other'"), Status: 400, Code: "BadRequest"},
+		exchange{Do: list("&$orderby=type"), Status: 400, Code: "BadRequest"},
+		exchange{Do: list("&$top=-1"), Status: 400, Code: "BadRequest"},
+		exchange{Do: "POST " + node + "/listAssociatedResources?api-version=2023-01-31", Status: 404, Code: "InvalidResourceType"},
+		exchange{Do: "POST " + node + "none/listAssociatedResources?api-version=2021-09-30-preview", Status: 404, Code: "ResourceNotFound"},
+	)
 }
 
 func TestFederatedCredentials(t *testing.T) {

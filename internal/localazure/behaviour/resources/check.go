@@ -27,18 +27,16 @@ func checkTemplate(c *behaviour.Call, t *template.Template) error {
 
 func checkType(c *behaviour.Call, r *template.Resource) error {
 	namespace, name, _ := strings.Cut(r.ID.Type(), "/")
-	lacking := provider.Lacks(r.ID.Type(), r.Version)
+	versions := provider.Versions(r.ID.Type())
 	switch {
-	case c.Known(r.ID.Type()) && behaviour.IsVersion(r.Version) && lacking == nil:
-		return nil
-	case c.Known(r.ID.Type()):
-		supported := "The api-version must be a date in the form yyyy-MM-dd, with an optional suffix such as -preview."
-		if lacking != nil {
-			supported = "The supported api-versions are '" + strings.Join(lacking, ", ") + "'."
-		}
+	case c.Known(r.ID.Type()) && !behaviour.IsVersion(r.Version):
 		return behaviour.Gateway(400, "NoRegisteredProviderFound",
-			"No registered resource provider found for location '%s' and API version '%s' for type '%s'. %s", r.Location, r.Version, name,
-			supported)
+			"No registered resource provider found for location '%s' and API version '%s' for type '%s'. "+
+				"The api-version must be a date in the form yyyy-MM-dd, with an optional suffix such as -preview.", r.Location, r.Version, name)
+	case c.Known(r.ID.Type()) && behaviour.Lacks(versions, r.Version):
+		return behaviour.UnknownVersion(r.ID.Type(), r.Version, r.Location, versions)
+	case c.Known(r.ID.Type()):
+		return nil
 	case provider.Document("", namespace) == nil:
 		return behaviour.UnknownNamespace(namespace)
 	}

@@ -14,7 +14,7 @@ func ok(body any) (behaviour.Reply, error) { return behaviour.Reply{Status: 200,
 func subscription(c *behaviour.Call, id string) behaviour.Object {
 	return behaviour.Object{
 		"id": string(azure.SubscriptionID(id)), "subscriptionId": id, "tenantId": c.TenantOf(id),
-		"displayName": "kaz", "state": "Enabled", "authorizationSource": "RoleBased", "managedByTenants": []any{},
+		"displayName": behaviour.SubscriptionName, "state": "Enabled", "authorizationSource": "RoleBased", "managedByTenants": []any{},
 		"subscriptionPolicies": behaviour.Object{"locationPlacementId": "Public_2014-09-01", "quotaId": "PayAsYouGo_2014-09-01",
 			"spendingLimit": "Off"},
 	}

@@ -45,6 +45,7 @@ var inOrder = []struct {
 	check   func(t Checks, r *message.Request, c *behaviour.Call) error
 }{
 	{Targeted, nil, Checks.authorized},
+	{Received, nil, Checks.version},
 	{Received, writes, Checks.frame},
 	{Received, nil, Checks.locks},
 	{Placed, append(deletes, writes...), Checks.writable},
@@ -88,6 +89,18 @@ func (t Checks) Pass(at Stage, r *message.Request, c *behaviour.Call) error {
 		}
 	}
 	return nil
+}
+
+// version refuses an api-version that the type does not have.
+func (t Checks) version(r *message.Request, _ *behaviour.Call) error {
+	if !behaviour.Lacks(r.Kind.Versions, r.Version) {
+		return nil
+	}
+	location := behaviour.Text(r.Body, "location")
+	if doc, there := t.world.Get(r.ID); location == "" && there {
+		location = behaviour.Text(doc, "location")
+	}
+	return behaviour.UnknownVersion(r.Kind.Name, r.Version, location, r.Kind.Versions)
 }
 
 // frame refuses a body in which the members that all resources have are not of their form.

@@ -117,7 +117,10 @@ func (t *trimming) colon() {
 	t.out = append(t.out, ':')
 }
 
-// member copies a member of an object, unless the API version lacks it.
+// properties is the one member of resources that is shown without any in it.
+const properties = "properties"
+
+// member copies a member of an object, unless the API version lacks it, or all that is in it.
 func (t *trimming) member(of *structure) {
 	name := t.text[t.at:t.end()]
 	m := of.member(name)
@@ -129,10 +132,15 @@ func (t *trimming) member(of *structure) {
 		t.at = t.end()
 		return
 	}
+	before := len(t.out)
 	t.comma()
 	t.copy()
 	t.colon()
+	from, value := t.at, len(t.out)
 	t.value(m.lists, m.inner)
+	if string(t.out[value:]) == "{}" && m.name != properties && t.at-from > len("{}") && m.inner != nil {
+		t.out = t.out[:before]
+	}
 }
 
 // member finds a member by its name in quotes.

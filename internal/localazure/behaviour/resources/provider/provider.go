@@ -259,18 +259,13 @@ func Newest(fullType string) string {
 	return ""
 }
 
-// The catalogue lists all api-versions of a type with at least fullList of them, but for recent ones: it lacks 2024-11-01 of
-// Microsoft.Compute, which an official SDK uses. recent is how many of the listed ones are so.
-const (
-	fullList = 10
-	recent   = 3
-)
+// fullList is how many api-versions the catalogue lists of a type at least if it lists all.
+const fullList = 10
 
-// Lacks returns the api-versions of a type if it is known that a version is none of them.
-func Lacks(fullType, version string) []string {
+// Versions returns the api-versions of a type, the newest first, nil if the catalogue does not list all.
+func Versions(fullType string) []string {
 	for _, t := range listedTypes() {
-		if strings.EqualFold(t.namespace+"/"+t.name, fullType) && len(t.versions) >= fullList &&
-			version < t.versions[recent] && !slices.Contains(t.versions, version) {
+		if strings.EqualFold(t.namespace+"/"+t.name, fullType) && len(t.versions) >= fullList {
 			return t.versions
 		}
 	}
