@@ -36,10 +36,56 @@ func TestMembersOfVersions(t *testing.T) {
 func TestMembersOfUnknownVersions(t *testing.T) {
 	s := newSite(t)
 	const path = group + "/providers/Microsoft.Network/loadBalancers/one"
-	for _, version := range []string{"?api-version=2024-07-01", "?api-version=2023-01-01-preview"} {
+	for _, version := range []string{"?api-version=2024-07-01", "?api-version=2024-07-01-preview"} {
 		got := s.must("PUT", path+version, `{"location":"eastus","sku":{"name":"Standard"},"properties":{"scope":"Public"}}`).Body.String()
 		if !strings.Contains(got, `"scope":"Public"`) {
 			t.Errorf("PUT %s lacks the scope: %s", path+version, got)
 		}
+	}
+}
+
+// TestVersionsThatATypeLacks checks that requests have an api-version of Azure's catalogue, where it lists all.
+func TestVersionsThatATypeLacks(t *testing.T) {
+	s := newSite(t)
+	const network, newNetwork = group + "/providers/Microsoft.Network/virtualNetworks/there", group + "/providers/Microsoft.Network/virtualNetworks/new"
+	const body = `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]}}}`
+	s.must("PUT", network+"?api-version=2024-05-01", body)
+	for _, c := range []struct{ method, path, version, body, code string }{
+		{"PUT", newNetwork, "2019-01-02", body, "NoRegisteredProviderFound"},
+		{"GET", network, "2019-01-02", "", "NoRegisteredProviderFound"},
+		{"DELETE", network, "2019-01-02", "", "NoRegisteredProviderFound"},
+		{"GET", newNetwork, "2019-01-02", "", "InvalidResourceType"},
+		{"GET", group + "/providers/Microsoft.Network/virtualNetworks", "2023-04-01-preview", "", "InvalidResourceType"},
+		{"GET", newNetwork, "2024-05-01", "", "ResourceNotFound"},
+		{"GET", newNetwork, "2030-01-01", "", "ResourceNotFound"}, // newer than the catalogue
+		{"GET", newNetwork, "2024-07-01", "", "ResourceNotFound"}, // among the newest, which are not all listed
+		{"GET", network + "/subnets/s", "2019-01-02", "", "NotFound"}, // the catalogue does not list the type
+	} {
+		t.Run(c.method+" "+c.path+" "+c.version, func(t *testing.T) {
+			got := httptest.NewRecorder()
+			s.ServeHTTP(got, httptest.NewRequest(c.method, c.path+"?api-version="+c.version, strings.NewReader(c.body)))
+			text := got.Body.String()
+			if !strings.Contains(text, `"code":"`+c.code+`"`) {
+				t.Fatalf("%d %s, want %s", got.Code, text, c.code)
+			}
+			lacked := c.code == "NoRegisteredProviderFound" || c.code == "InvalidResourceType"
+			if lacked != strings.Contains(text, "The supported api-versions are '2025-05-01, ") {
+				t.Errorf("supported versions: %s", text)
+			}
+		})
+	}
+	s.must("GET", network+"?api-version=2024-05-01", "")
+}
+
+// TestEnvelope checks that the members that all resources have are ignored where a type has them not.
+func TestEnvelope(t *testing.T) {
+	s := newSite(t)
+	const account = group + "/providers/Microsoft.Storage/storageAccounts/envelope"
+	const body = `{"name":"envelope","ID":"x","type":"y","location":"eastus","kind":"StorageV2","sku":{"name":"Standard_LRS"}`
+	s.must("PUT", account+"?api-version=2023-05-01", body+"}")
+	got := httptest.NewRecorder()
+	s.ServeHTTP(got, httptest.NewRequest("PUT", account+"?api-version=2023-05-01", strings.NewReader(body+`,"names":"envelope"}`)))
+	if text := got.Body.String(); got.Code != 400 || !strings.Contains(text, "Could not find member 'names'") {
+		t.Errorf("a member beside those of all resources: %d %s", got.Code, text)
 	}
 }

@@ -45,7 +45,7 @@ var inOrder = []struct {
 	check   func(t Checks, r *message.Request, c *behaviour.Call) error
 }{
 	{Targeted, nil, Checks.authorized},
-	{Received, nil, Checks.version},
+	{Targeted, nil, Checks.version},
 	{Received, writes, Checks.frame},
 	{Received, nil, Checks.locks},
 	{Placed, append(deletes, writes...), Checks.writable},

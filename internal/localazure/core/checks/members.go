@@ -66,10 +66,14 @@ var taken = []takenMember{
 	{"microsoft.compute/availabilitysets", "AvailabilitySetProperties", "managed", "2017-03-30"},
 }
 
-// isTaken reports whether Azure ignores a member that the model lacks. The location of a child has no meaning, and templates have it.
+// envelope are members of all resources that Azure ignores where a type has them not: its own operator for Kubernetes sends the name,
+// and the location of a child, which has no meaning, is in templates.
+var envelope = []string{"id", "name", "type", "location"}
+
+// isTaken reports whether Azure ignores a member that the model lacks.
 func isTaken(r *message.Request, f model.Finding) bool {
 	of := strings.ToLower(r.Kind.Name)
-	return len(f.Path) == 1 && f.Path[0] == "location" || slices.ContainsFunc(taken, func(t takenMember) bool {
+	return len(f.Path) == 1 && slices.Contains(envelope, strings.ToLower(f.Path[0])) || slices.ContainsFunc(taken, func(t takenMember) bool {
 		return strings.HasPrefix(of, t.of) && (t.structure == "" || t.structure == f.Structure) &&
 			(t.member == "" || t.member == f.Member()) && (t.before == "" || r.Version < t.before)
 	})

@@ -53,7 +53,11 @@ func start(t *testing.T) profiles {
 
 func (w profiles) do(method string, id azure.ID, body string) {
 	w.Helper()
-	r, err := http.NewRequestWithContext(w.Context(), method, "https://management.azure.com"+string(id)+"?api-version=2022-04-01",
+	version := "2022-04-01"
+	if id.Equal(group) {
+		version = "2021-04-01"
+	}
+	r, err := http.NewRequestWithContext(w.Context(), method, "https://management.azure.com"+string(id)+"?api-version="+version,
 		bytes.NewBufferString(body))
 	if err != nil {
 		w.Fatal(err)
