@@ -97,7 +97,7 @@ func (t Checks) version(r *message.Request, _ *behaviour.Call) error {
 		return nil
 	}
 	location := behaviour.Text(r.Body, "location")
-	if doc, there := t.world.Get(r.ID); location == "" && there {
+	if doc, there := t.world.Get(r.ID); location == "" && there && !r.List {
 		location = behaviour.Text(doc, "location")
 	}
 	return behaviour.UnknownVersion(r.Kind.Name, r.Version, location, r.Kind.Versions)
