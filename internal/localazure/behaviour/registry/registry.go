@@ -34,7 +34,7 @@ func styles() map[string]behaviour.Style {
 	plain.Updated = 201
 	child := operationStyle()
 	child.EmptyTags = false
-	return map[string]behaviour.Style{"registry": child, "plain": plain}
+	return map[string]behaviour.Style{"registry": child, "tagged": operationStyle(), "plain": plain}
 }
 
 // operationStyle is the style of registries: their writes are operations.
@@ -71,6 +71,7 @@ func registries() behaviour.Type {
 		Show: func(c *behaviour.Call, view behaviour.Object) {
 			behaviour.Hide(view)
 			behaviour.Set(view, "properties.privateEndpointConnections", behaviour.PrivateEndpointConnections(c, c.ID))
+			showVersioned(view, c.Query.Get("api-version"))
 		},
 		Header: func(*behaviour.Call, int) map[string]string {
 			return map[string]string{"api-supported-versions": "2023-07-01"}

@@ -12,3 +12,10 @@ func rotateScope(c *behaviour.Call) error {
 	}
 	return nil
 }
+
+// showScope shows, in the reply to a creation, that a scope has no key of a vault.
+func showScope(c *behaviour.Call, view behaviour.Object) {
+	if c.Verb == behaviour.Create {
+		behaviour.Default(view, "properties.keyVaultProperties", behaviour.Object{})
+	}
+}

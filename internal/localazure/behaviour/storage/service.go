@@ -62,6 +62,14 @@ func fileServices() behaviour.Type {
 		"cors":                       behaviour.Object{"corsRules": []any{}},
 		"shareDeleteRetentionPolicy": behaviour.Object{"enabled": true, "days": defaultRetention},
 	})
+	show := files.Show
+	files.Show = func(c *behaviour.Call, view behaviour.Object) {
+		show(c, view)
+		const policy = "properties.shareDeleteRetentionPolicy"
+		if behaviour.At(view, policy+".enabled") == false && view["sku"] != nil { // not in replies to writes
+			behaviour.Default(view, policy+".days", 0)
+		}
+	}
 	files.Views = map[string]func(c *behaviour.Call) (any, error){"usages": fileUsages}
 	return files
 }

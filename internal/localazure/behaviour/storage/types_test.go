@@ -38,6 +38,27 @@ func TestServicesAndPoliciesOfAnAccount(t *testing.T) {
 	)
 }
 
+// What an account's parts show depends on whether they are written or read.
+func TestViewsOfTheParts(t *testing.T) {
+	withAccount(t, standard).Run(
+		exchange{Do: "PUT " + account + "/managementPolicies/default", Body: `{"properties":{"policy":{"rules":[{"name":"r","type":"Lifecycle",
+			"definition":{}}]}}}`, Has: has{"name": "DefaultManagementPolicy"}},
+		exchange{Do: "GET " + account + "/managementPolicies/default", Has: has{"name": "DefaultManagementPolicy"}},
+		exchange{Do: "PUT " + account + "/inventoryPolicies/default", Body: `{"properties":{"policy":{"enabled":true,"type":"Inventory",
+			"rules":[]}}}`, Has: has{"name": "DefaultInventoryPolicy"}},
+		exchange{Do: "GET " + account + "/inventoryPolicies", Has: has{"value.0.name": "DefaultInventoryPolicy"}},
+		exchange{Do: "PUT " + account + "/encryptionScopes/s1", Body: `{"properties":{}}`, Status: 201,
+			Has: has{"properties.keyVaultProperties": has{}}},
+		exchange{Do: "GET " + account + "/encryptionScopes/s1", Has: has{"properties.keyVaultProperties": nil}},
+		exchange{Do: "PUT " + account + "/localUsers/u", Body: `{"properties":{"homeDirectory":"h"}}`, Has: has{
+			"properties.hasSshPassword": nil}},
+		exchange{Do: "GET " + account + "/localUsers/u", Has: has{"properties.hasSshPassword": false}},
+		exchange{Do: "PUT " + account + "/fileServices/default", Body: `{"properties":{"shareDeleteRetentionPolicy":{"enabled":false}}}`,
+			Has: has{"properties.shareDeleteRetentionPolicy": has{"enabled": false}}},
+		exchange{Do: "GET " + account + "/fileServices/default", Has: has{"properties.shareDeleteRetentionPolicy.days": 0}},
+	)
+}
+
 // A share with snapshots lists them, and goes only with them.
 func TestSnapshotsOfAShare(t *testing.T) {
 	a := withAccount(t, standard)
