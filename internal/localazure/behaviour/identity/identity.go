@@ -35,6 +35,7 @@ func userAssigned() behaviour.Type {
 		Show: func(_ *behaviour.Call, view behaviour.Object) {
 			view["id"] = shown(azure.ID(behaviour.Text(view, "id")))
 		},
+		Actions: map[string]behaviour.Action{"listAssociatedResources": {Do: listAssociated}},
 		Header: func(c *behaviour.Call, status int) map[string]string {
 			if status != 201 {
 				return nil

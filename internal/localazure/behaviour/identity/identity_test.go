@@ -9,6 +9,7 @@ import (
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/behaviourtest"
 	"kaz/internal/localazure/behaviour/identity"
+	"kaz/internal/localazure/behaviour/registry"
 	"kaz/internal/localazure/behaviour/resources"
 	"kaz/internal/localazure/core"
 )
@@ -25,6 +26,21 @@ const (
 
 func start(t *testing.T) *behaviourtest.Azure {
 	return behaviourtest.Start(t, resources.Provider(), identity.Provider())
+}
+
+// An identity tells which resources have it.
+func TestResourcesOfAnIdentity(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider(), identity.Provider(), registry.Provider())
+	const images = "~/providers/Microsoft.ContainerRegistry/registries/images"
+	full := strings.Replace(node, "~", behaviourtest.Group, 1)
+	a.Run(
+		exchange{Do: "PUT " + node, Body: `{"location":"eastus"}`, Status: 201},
+		exchange{Do: "POST " + node + "/listAssociatedResources", Has: has{"totalCount": 0, "value.#": 0}},
+		exchange{Do: "PUT " + images, Status: 201, Body: `{"location":"eastus","sku":{"name":"Basic"},"identity":{"type":"UserAssigned",
+			"userAssignedIdentities":{"` + full + `":{}}}}`},
+		exchange{Do: "POST " + node + "/listAssociatedResources", Has: has{"totalCount": 1, "value.0.name": "images",
+			"value.0.id": strings.Replace(images, "~", behaviourtest.Group, 1)}},
+	)
 }
 
 func TestAnIdentityKeepsItsIds(t *testing.T) {

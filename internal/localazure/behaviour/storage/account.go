@@ -52,9 +52,10 @@ func accounts() behaviour.Type {
 // linkGroups are the services of an account to which private endpoints can connect.
 func linkGroups(c *behaviour.Call) []behaviour.LinkGroup {
 	var groups []behaviour.LinkGroup
+	secondary := behaviour.Sub(c.Old, "properties.secondaryEndpoints")
 	for _, service := range endpoints[behaviour.Text(c.Old, "kind")] {
 		for _, suffix := range []string{"", "_secondary"} {
-			if service == "file" && suffix != "" {
+			if suffix != "" && secondary[service] == nil {
 				continue
 			}
 			groups = append(groups, behaviour.LinkGroup{ID: service + suffix, Members: []string{service + suffix},

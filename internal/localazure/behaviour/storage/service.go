@@ -65,6 +65,10 @@ func fileServices() behaviour.Type {
 	show := files.Show
 	files.Show = func(c *behaviour.Call, view behaviour.Object) {
 		show(c, view)
+		account, _ := c.Get(azure.ID(behaviour.Text(view, "id")).Parent())
+		if model, _ := modelOf(account); model.tier == "Premium" && view["sku"] != nil {
+			behaviour.Default(view, "properties.protocolSettings.smb.multichannel", behaviour.Object{"enabled": false})
+		}
 		const policy = "properties.shareDeleteRetentionPolicy"
 		if behaviour.At(view, policy+".enabled") == false && view["sku"] != nil { // not in replies to writes
 			behaviour.Default(view, policy+".days", 0)

@@ -32,7 +32,7 @@ func Provider() behaviour.Provider {
 		case QueueType:
 			completeQueue(t)
 		case AccountType + "/encryptionScopes":
-			t.Fill, t.Show = rotateScope, showScope
+			t.Fill, t.Show, t.All, t.Filter = rotateScope, showScope, listScopes, startsWith
 		case AccountType + "/localUsers":
 			t.Show = showUser
 		case AccountType + "/inventoryPolicies":

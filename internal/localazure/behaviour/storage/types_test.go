@@ -59,6 +59,40 @@ func TestViewsOfTheParts(t *testing.T) {
 	)
 }
 
+// Scopes are listed by their names and states.
+func TestListsOfScopes(t *testing.T) {
+	const scopes = account + "/encryptionScopes"
+	withAccount(t, standard).Run(
+		exchange{Do: "PUT " + scopes + "/mine", Body: `{"properties":{}}`, Status: 201},
+		exchange{Do: "PUT " + scopes + "/test1", Body: `{"properties":{}}`, Status: 201},
+		exchange{Do: "PUT " + scopes + "/test2", Body: `{"properties":{}}`, Status: 201},
+		exchange{Do: "PATCH " + scopes + "/test2", Body: `{"properties":{"state":"Disabled"}}`},
+		exchange{Do: "GET " + scopes, Has: has{"value.#": 3}},
+		exchange{Do: "GET " + scopes + "?$include=All", Has: has{"value.#": 3}},
+		exchange{Do: "GET " + scopes + "?$include=Disabled", Has: has{"value.#": 1, "value.0.name": "test2"}},
+		exchange{Do: "GET " + scopes + "?$include=Enabled", Has: has{"value.#": 2}},
+		exchange{Do: "GET " + scopes + "?$filter=startswith(name, test)", Has: has{"value.#": 2, "value.0.name": "test1"}},
+	)
+}
+
+// What depends on the SKU of an account: the parts for private endpoints, and settings of the protocol SMB.
+func TestPartsDependOnTheSKU(t *testing.T) {
+	for _, c := range []struct {
+		kind, sku string
+		groups    int
+		channels  any
+	}{
+		{"StorageV2", "Standard_LRS", 6, nil},
+		{"StorageV2", "Standard_RAGRS", 11, nil},
+		{"FileStorage", "Premium_LRS", 1, has{"enabled": false}},
+	} {
+		withAccount(t, `{"location":"eastus","kind":"`+c.kind+`","sku":{"name":"`+c.sku+`"}}`).Run(
+			exchange{Do: "GET " + account + "/privateLinkResources", Has: has{"value.#": c.groups}},
+			exchange{Do: "GET " + account + "/fileServices/default", Has: has{"properties.protocolSettings.smb.multichannel": c.channels}},
+		)
+	}
+}
+
 // A share with snapshots lists them, and goes only with them.
 func TestSnapshotsOfAShare(t *testing.T) {
 	a := withAccount(t, standard)
