@@ -207,18 +207,28 @@ func checkName(c *behaviour.Call) (behaviour.Reply, error) {
 }
 
 func listUsages(c *behaviour.Call) (any, error) {
-	usage := func(name string, limit int, unit string) behaviour.Object {
-		return behaviour.Object{"name": name, "limit": limit, "currentValue": 0, "unit": unit}
+	usage := func(name string, limit, used int, unit string) behaviour.Object {
+		return behaviour.Object{"name": name, "limit": limit, "currentValue": used, "unit": unit}
 	}
 	const gib = 1 << 30
 	size, hooks := 10*gib, 2
-	switch behaviour.Text(c.Old, "sku.tier") {
+	tier := behaviour.Text(c.Old, "sku.tier")
+	switch tier {
 	case "Standard":
 		size, hooks = 100*gib, 10
 	case "Premium":
 		size, hooks = 500*gib, 500
 	}
-	return behaviour.Object{"value": []any{usage("Size", size, "Bytes"), usage("Webhooks", hooks, "Count")}}, nil
+	usages := []any{usage("Size", size, 0, "Bytes"), usage("Webhooks", hooks, c.Count(c.ID, registryType+"/webhooks"), "Count")}
+	if tier == "Premium" {
+		const unlimited, rules, connections = -1, 100, 200
+		others := max(c.Count(c.ID, registryType+"/replications")-1, 0) // besides that of the home region
+		usages = append(usages, usage("Geo-replications", unlimited, others, "Count"),
+			usage("IPRules", rules, len(behaviour.Array(c.Old, "properties.networkRuleSet.ipRules")), "Count"),
+			usage("VNetRules", rules, len(behaviour.Array(c.Old, "properties.networkRuleSet.virtualNetworkRules")), "Count"),
+			usage("PrivateEndpointConnections", connections, len(behaviour.PrivateEndpointConnections(c, c.ID)), "Count"))
+	}
+	return behaviour.Object{"value": usages}, nil
 }
 
 // Registries yields the login servers of all registries with their documents, for the data plane.

@@ -114,6 +114,22 @@ func checkNewAccount(c *behaviour.Call) error {
 	case taken:
 		return behaviour.Conflict("StorageAccountAlreadyTaken", nameTaken, name)
 	}
+	return checkNewImmutability(behaviour.Sub(c.Doc, "properties.immutableStorageWithVersioning.immutabilityPolicy"))
+}
+
+// checkNewImmutability refuses a policy that is not complete, or that nothing could ever change.
+func checkNewImmutability(policy behaviour.Object) error {
+	const failure = "InvalidStorageAccountImmutabilityPolicy"
+	state := behaviour.Text(policy, "state")
+	switch {
+	case policy == nil:
+	case state == "" || policy["immutabilityPeriodSinceCreationInDays"] == nil:
+		return behaviour.Invalid(failure, "The required property immutabilityPolicy.state, "+
+			"immutabilityPolicy.immutabilityPeriodSinceCreationInDays is missing.")
+	case !strings.EqualFold(state, "Unlocked") && !strings.EqualFold(state, "Disabled"):
+		return behaviour.Invalid(failure, "Storage account immutability policy state can be set to \"Unlocked, Disabled\". Note that "+
+			"the immutability state can either be Disabled or Unlocked during account creation.")
+	}
 	return nil
 }
 

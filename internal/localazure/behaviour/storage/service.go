@@ -25,6 +25,9 @@ func service(name string, defaults behaviour.Object) behaviour.Type {
 			if err := checkService(c); err != nil {
 				return err
 			}
+			if behaviour.At(c.Doc, "properties.lastAccessTimeTrackingPolicy.enable") == false {
+				behaviour.Remove(c.Doc, "properties.lastAccessTimeTrackingPolicy")
+			}
 			if behaviour.Sub(c.Doc, "properties.deleteRetentionPolicy") != nil {
 				behaviour.Default(c.Doc, "properties.deleteRetentionPolicy.allowPermanentDelete", false)
 			}

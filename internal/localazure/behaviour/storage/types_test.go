@@ -59,6 +59,34 @@ func TestViewsOfTheParts(t *testing.T) {
 	)
 }
 
+// A service completes how it tracks the last access, and has no such policy after it was switched off.
+func TestTrackingOfTheLastAccess(t *testing.T) {
+	const blobs, policy = account + "/blobServices/default", "properties.lastAccessTimeTrackingPolicy"
+	withAccount(t, standard).Run(
+		exchange{Do: "PUT " + blobs, Body: `{"properties":{"lastAccessTimeTrackingPolicy":{"enable":true}}}`,
+			Has: has{policy + ".name": "AccessTimeTracking", policy + ".trackingGranularityInDays": 1, policy + ".blobType.0": "blockBlob"}},
+		exchange{Do: "GET " + blobs, Has: has{policy + ".enable": true, policy + ".name": "AccessTimeTracking"}},
+		exchange{Do: "PUT " + blobs, Body: `{"properties":{"lastAccessTimeTrackingPolicy":{"enable":false}}}`, Has: has{policy: nil}},
+		exchange{Do: "GET " + blobs, Has: has{policy: nil}},
+	)
+}
+
+// The policy of a new account's blobs is complete, and not locked.
+func TestImmutabilityOfNewAccounts(t *testing.T) {
+	body := func(policy string) string {
+		return `{"location":"eastus","kind":"StorageV2","sku":{"name":"Standard_LRS"},"properties":{"immutableStorageWithVersioning":{
+			"enabled":true,"immutabilityPolicy":` + policy + `}}}`
+	}
+	const failure = "InvalidStorageAccountImmutabilityPolicy"
+	withAccount(t, standard).Run(
+		exchange{Do: "PUT " + account + "2", Body: body(`{"immutabilityPeriodSinceCreationInDays":10}`), Status: 400, Code: failure},
+		exchange{Do: "PUT " + account + "2", Body: body(`{"state":"Unlocked"}`), Status: 400, Code: failure},
+		exchange{Do: "PUT " + account + "2", Body: body(`{"immutabilityPeriodSinceCreationInDays":10,"state":"Locked"}`), Status: 400,
+			Code: failure},
+		exchange{Do: "PUT " + account + "2", Body: body(`{"immutabilityPeriodSinceCreationInDays":10,"state":"Unlocked"}`), Status: 202},
+	)
+}
+
 // Scopes are listed by their names and states.
 func TestListsOfScopes(t *testing.T) {
 	const scopes = account + "/encryptionScopes"
