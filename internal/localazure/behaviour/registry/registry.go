@@ -20,6 +20,11 @@ var table string
 func Provider() behaviour.Provider {
 	types := behaviour.Describe(table, styles(), []behaviour.Type{registries(), behaviour.PrivateLinkResources(registryType, linkGroups)})
 	completeTasks(types)
+	for i := range types {
+		if types[i].Name != registryType {
+			types[i].Missing = missingPart
+		}
+	}
 	return behaviour.Provider{
 		Types: types,
 		Routes: []behaviour.Route{{
@@ -56,6 +61,14 @@ func operationStyle() behaviour.Style {
 	return style
 }
 
+// missingPart is the refusal for a part of a registry that is not there.
+func missingPart(c *behaviour.Call) error {
+	if _, there := c.Get(c.ID.Parent()); !there {
+		return behaviour.ParentNotFound("read", c.ID)
+	}
+	return behaviour.Refusal(404, "ResourceNotFound", "The resource %s could not be found.", c.ID.Name())
+}
+
 func registries() behaviour.Type {
 	return behaviour.Type{
 		Name:  registryType,
@@ -85,7 +98,7 @@ func registries() behaviour.Type {
 			"listCredentials":      {Do: listCredentials},
 			"regenerateCredential": {Do: regenerateCredential},
 			"scheduleRun":          {Do: scheduleRun},
-			"generateCredentials":  {Long: true, Headers: behaviour.Location, Busy: "-", Do: checkToken, Settle: generateCredentials},
+			"generateCredentials":  {Do: generateCredentials},
 		},
 		Settle: settleRegistry,
 		Views:  map[string]func(c *behaviour.Call) (any, error){"listUsages": listUsages},

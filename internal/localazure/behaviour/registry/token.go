@@ -42,19 +42,12 @@ func putMissing(c *behaviour.Call, id azure.ID, doc behaviour.Object) {
 	}
 }
 
-// checkToken refuses to generate passwords for a token that does not exist.
-func checkToken(c *behaviour.Call) (any, error) {
-	token := azure.ID(behaviour.Text(c.Body, "tokenId"))
+// generateCredentials gives a token new passwords: the password with the requested name, or both.
+func generateCredentials(c *behaviour.Call) (any, error) {
+	token, asked := azure.ID(behaviour.Text(c.Body, "tokenId")), behaviour.Text(c.Body, "name")
 	if _, ok := c.Get(token); !ok || !token.Parent().Equal(c.ID) {
 		return nil, behaviour.Refusal(404, "TokenNotFound", "The token '%s' was not found in the registry '%s'.", token, c.ID.Name())
 	}
-	c.Notes["token"], c.Notes["name"] = string(token), behaviour.Text(c.Body, "name")
-	return nil, nil
-}
-
-// generateCredentials gives a token new passwords: the password with the requested name, or both.
-func generateCredentials(c *behaviour.Call) (any, error) {
-	token, asked := azure.ID(behaviour.Text(c.Notes, "token")), behaviour.Text(c.Notes, "name")
 	now, shown := behaviour.Timestamp(c.Now()), []any{}
 	c.Edit(token, func(doc behaviour.Object) {
 		stored := []any{}
