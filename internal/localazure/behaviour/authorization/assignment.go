@@ -13,7 +13,7 @@ func roleAssignments() behaviour.Type {
 		Style:   style(),
 		NoState: true,
 		Fill:    fillAssignment,
-		Show:    func(_ *behaviour.Call, view behaviour.Object) { showAssignment(view) },
+		Show:    func(c *behaviour.Call, view behaviour.Object) { showAssignment(view); hideAuthor(c, view) },
 		All:     listAssignments,
 		Filter:  assignmentFilter,
 		DeleteReply: func(c *behaviour.Call) any {

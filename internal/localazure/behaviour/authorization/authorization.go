@@ -3,6 +3,7 @@
 package authorization
 
 import (
+	"cmp"
 	"regexp"
 	"strings"
 
@@ -55,12 +56,20 @@ type stored struct {
 	doc behaviour.Object
 }
 
-// authorID returns the object id of the caller, nil for the owner of this local Azure.
-func authorID(c *behaviour.Call) any {
-	if c.Caller.Principal == nil || c.Caller.Principal.ObjectID == "" {
-		return nil
+// ownerID is the object id that is shown for the owner of this local Azure.
+const ownerID = "6b617a00-0000-4000-8000-000000000000"
+
+// authorID returns the object id of the caller.
+func authorID(c *behaviour.Call) string {
+	_, object := c.Caller.Principal.IDs()
+	return cmp.Or(object, ownerID)
+}
+
+// hideAuthor leaves out of the reply to a write who created the resource.
+func hideAuthor(c *behaviour.Call, view behaviour.Object) {
+	if c.Verb == behaviour.Create || c.Verb == behaviour.Update {
+		behaviour.Set(view, "properties.createdBy", nil)
 	}
-	return c.Caller.Principal.ObjectID
 }
 
 // stampAuthor writes the authors and the times of the creation and of the last change.

@@ -110,6 +110,18 @@ func TestRefusedAssignments(t *testing.T) {
 	)
 }
 
+// Replies to writes say who changed something, not who created it.
+func TestAuthors(t *testing.T) {
+	a := start(t)
+	author, _ := behaviourtest.At(a.Run(
+		exchange{Do: "PUT ~" + assignments + one, Body: grant(reader, alice), Status: 201, Has: has{"properties.createdBy": nil}},
+	), "properties.updatedBy").(string)
+	if author == "" {
+		t.Error("a new assignment does not say who made it")
+	}
+	a.Run(exchange{Do: "GET ~" + assignments + one, Has: has{"properties.createdBy": author, "properties.updatedBy": author}})
+}
+
 func TestAssignmentsAreListedByScope(t *testing.T) {
 	a := start(t)
 	const three = "/aaaaaaaa-0000-0000-0000-000000000003"

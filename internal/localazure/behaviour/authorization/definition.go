@@ -20,7 +20,7 @@ func roleDefinitions() behaviour.Type {
 		All:    listDefinitions,
 		Filter: definitionFilter,
 		Fill:   fillDefinition,
-		Show:   func(c *behaviour.Call, view behaviour.Object) { showDefinition(view) },
+		Show:   func(c *behaviour.Call, view behaviour.Object) { showDefinition(view); hideAuthor(c, view) },
 		Refuse: func(c *behaviour.Call) error {
 			for _, a := range all(c, assignmentType) {
 				if strings.EqualFold(azure.ID(behaviour.Text(a.doc, "properties.roleDefinitionId")).Name(), c.ID.Name()) {

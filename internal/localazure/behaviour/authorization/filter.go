@@ -77,7 +77,7 @@ func definitionFilter(_ *behaviour.Call, text string) (func(behaviour.Object) bo
 
 // PrincipalFilter parses a $filter of schedules of roles: comparisons with properties, and asTarget, asRequestor, assignedTo and atScope.
 func PrincipalFilter(c *behaviour.Call, text string) (func(behaviour.Object) bool, error) {
-	own, _ := authorID(c).(string)
+	own := authorID(c)
 	is := func(name, principal string) func(string, behaviour.Object) bool {
 		return func(argument string, o behaviour.Object) bool {
 			return strings.EqualFold(property(o, name), argument+principal)

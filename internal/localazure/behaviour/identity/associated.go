@@ -97,8 +97,9 @@ func hasIdentity(doc behaviour.Object, identity azure.ID) bool {
 }
 
 func associated(id azure.ID) behaviour.Object {
-	return behaviour.Object{"id": string(id), "name": id.Name(), "type": strings.ToLower(id.Type()), "resourceGroup": id.Group(),
-		"subscriptionId": id.Subscription(), "subscriptionDisplayName": behaviour.SubscriptionName}
+	return behaviour.Object{"id": string(id), "name": id.Name(), "type": strings.ToLower(id.Type()),
+		"resourceGroup": strings.ToLower(id.Group()), "subscriptionId": id.Subscription(),
+		"subscriptionDisplayName": behaviour.SubscriptionName}
 }
 
 var (

@@ -16,6 +16,9 @@ func Provider() behaviour.Provider {
 
 const typeName = "Microsoft.ManagedIdentity/userAssignedIdentities"
 
+// lastSecret is the last API version that shows the URL of an identity's credentials.
+const lastSecret = "2018-11-30"
+
 func userAssigned() behaviour.Type {
 	style := behaviour.Plain("Microsoft.ManagedIdentity")
 	style.EmptyTags = true
@@ -32,8 +35,14 @@ func userAssigned() behaviour.Type {
 			behaviour.Default(c.Doc, "properties.isolationScope", "None")
 			return nil
 		},
-		Show: func(_ *behaviour.Call, view behaviour.Object) {
-			view["id"] = shown(azure.ID(behaviour.Text(view, "id")))
+		Show: func(c *behaviour.Call, view behaviour.Object) {
+			id := shown(azure.ID(behaviour.Text(view, "id")))
+			view["id"] = id
+			if version := c.Query.Get("api-version"); version != "" && version <= lastSecret {
+				behaviour.Set(view, "properties.clientSecretUrl", "https://control-"+behaviour.Text(view, "location")+
+					".identity.azure.net"+id+"/credentials?tid="+behaviour.Text(view, "properties.tenantId")+"&oid="+
+					behaviour.Text(view, "properties.principalId")+"&aid="+behaviour.Text(view, "properties.clientId"))
+			}
 		},
 		Actions: map[string]behaviour.Action{"listAssociatedResources": {Do: listAssociated}},
 		Header: func(c *behaviour.Call, status int) map[string]string {

@@ -35,6 +35,11 @@ func TestAnIdentityKeepsItsIds(t *testing.T) {
 		Header: map[string]string{"Location": shown},
 		Has:    has{"id": shown, "properties.tenantId": core.DefaultTenant, "properties.isolationScope": "None", "tags": map[string]any{}}})
 	client := behaviour.Text(made, "properties.clientId")
+	old := behaviour.Text(a.Run(exchange{Do: "GET " + node + "?api-version=2018-11-30"}), "properties.clientSecretUrl")
+	if !strings.HasSuffix(old, "&aid="+client) || !strings.HasPrefix(old, "https://control-eastus.identity.azure.net/subscriptions/") {
+		t.Errorf("the URL of the credentials in an old API version: %s", old)
+	}
+	a.Run(exchange{Do: "GET " + node + "?api-version=2023-01-31", Has: has{"properties.clientSecretUrl": nil}})
 	a.Run(
 		exchange{Do: "PUT " + node, Body: `{"location":"eastus","tags":{"a":"b"},"properties":{"clientId":"mine"}}`,
 			Has: has{"properties.clientId": client, "tags.a": "b"}},

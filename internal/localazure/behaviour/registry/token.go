@@ -21,6 +21,9 @@ var systemScopeMaps = map[string]struct {
 			"repositories/*/content/write", "repositories/*/content/delete"}},
 }
 
+// registryApplication is the application as which the service itself makes parts of registries.
+const registryApplication = "6a0ec4d3-30cb-4a83-91c0-ae56bc0e3d26"
+
 // settleRegistry stores the scope maps of a new registry and, for a Premium registry, its replication at home.
 func settleRegistry(c *behaviour.Call) error {
 	now := behaviour.Timestamp(c.Now())
@@ -29,9 +32,12 @@ func settleRegistry(c *behaviour.Call) error {
 			"description": m.description, "type": "SystemDefined", "creationDate": now, "actions": behaviour.Clone(m.actions)}})
 	}
 	if behaviour.Text(c.Doc, "sku.tier") == "Premium" {
-		putMissing(c, c.ID.Child("replications", c.Location()), behaviour.Object{"location": c.Location(), "properties": behaviour.Object{
-			"status": behaviour.Object{"displayStatus": "Ready", "timestamp": now}, "regionEndpointEnabled": true,
-			"zoneRedundancy": behaviour.Text(c.Doc, "properties.zoneRedundancy")}})
+		made := behaviour.Object{"createdBy": registryApplication, "createdByType": "Application", "createdAt": now,
+			"lastModifiedBy": registryApplication, "lastModifiedByType": "Application", "lastModifiedAt": now}
+		putMissing(c, c.ID.Child("replications", c.Location()), behaviour.Object{"location": c.Location(), "tags": behaviour.Object{},
+			"systemData": made, "properties": behaviour.Object{
+				"status": behaviour.Object{"displayStatus": "Ready", "timestamp": now}, "regionEndpointEnabled": true,
+				"zoneRedundancy": behaviour.Text(c.Doc, "properties.zoneRedundancy")}})
 	}
 	return nil
 }
@@ -42,19 +48,12 @@ func putMissing(c *behaviour.Call, id azure.ID, doc behaviour.Object) {
 	}
 }
 
-// checkToken refuses to generate passwords for a token that does not exist.
-func checkToken(c *behaviour.Call) (any, error) {
-	token := azure.ID(behaviour.Text(c.Body, "tokenId"))
+// generateCredentials gives a token new passwords: the password with the requested name, or both.
+func generateCredentials(c *behaviour.Call) (any, error) {
+	token, asked := azure.ID(behaviour.Text(c.Body, "tokenId")), behaviour.Text(c.Body, "name")
 	if _, ok := c.Get(token); !ok || !token.Parent().Equal(c.ID) {
 		return nil, behaviour.Refusal(404, "TokenNotFound", "The token '%s' was not found in the registry '%s'.", token, c.ID.Name())
 	}
-	c.Notes["token"], c.Notes["name"] = string(token), behaviour.Text(c.Body, "name")
-	return nil, nil
-}
-
-// generateCredentials gives a token new passwords: the password with the requested name, or both.
-func generateCredentials(c *behaviour.Call) (any, error) {
-	token, asked := azure.ID(behaviour.Text(c.Notes, "token")), behaviour.Text(c.Notes, "name")
 	now, shown := behaviour.Timestamp(c.Now()), []any{}
 	c.Edit(token, func(doc behaviour.Object) {
 		stored := []any{}

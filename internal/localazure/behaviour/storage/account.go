@@ -52,9 +52,10 @@ func accounts() behaviour.Type {
 // linkGroups are the services of an account to which private endpoints can connect.
 func linkGroups(c *behaviour.Call) []behaviour.LinkGroup {
 	var groups []behaviour.LinkGroup
+	secondary := behaviour.Sub(c.Old, "properties.secondaryEndpoints")
 	for _, service := range endpoints[behaviour.Text(c.Old, "kind")] {
 		for _, suffix := range []string{"", "_secondary"} {
-			if service == "file" && suffix != "" {
+			if suffix != "" && secondary[service] == nil {
 				continue
 			}
 			groups = append(groups, behaviour.LinkGroup{ID: service + suffix, Members: []string{service + suffix},
@@ -112,6 +113,22 @@ func checkNewAccount(c *behaviour.Call) error {
 			"The account %s is already in another resource group in this subscription.", name)
 	case taken:
 		return behaviour.Conflict("StorageAccountAlreadyTaken", nameTaken, name)
+	}
+	return checkNewImmutability(behaviour.Sub(c.Doc, "properties.immutableStorageWithVersioning.immutabilityPolicy"))
+}
+
+// checkNewImmutability refuses a policy that is not complete, or that nothing could ever change.
+func checkNewImmutability(policy behaviour.Object) error {
+	const failure = "InvalidStorageAccountImmutabilityPolicy"
+	state := behaviour.Text(policy, "state")
+	switch {
+	case policy == nil:
+	case state == "" || policy["immutabilityPeriodSinceCreationInDays"] == nil:
+		return behaviour.Invalid(failure, "The required property immutabilityPolicy.state, "+
+			"immutabilityPolicy.immutabilityPeriodSinceCreationInDays is missing.")
+	case !strings.EqualFold(state, "Unlocked") && !strings.EqualFold(state, "Disabled"):
+		return behaviour.Invalid(failure, "Storage account immutability policy state can be set to \"Unlocked, Disabled\". Note that "+
+			"the immutability state can either be Disabled or Unlocked during account creation.")
 	}
 	return nil
 }

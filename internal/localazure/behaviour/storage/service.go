@@ -25,6 +25,9 @@ func service(name string, defaults behaviour.Object) behaviour.Type {
 			if err := checkService(c); err != nil {
 				return err
 			}
+			if behaviour.At(c.Doc, "properties.lastAccessTimeTrackingPolicy.enable") == false {
+				behaviour.Remove(c.Doc, "properties.lastAccessTimeTrackingPolicy")
+			}
 			if behaviour.Sub(c.Doc, "properties.deleteRetentionPolicy") != nil {
 				behaviour.Default(c.Doc, "properties.deleteRetentionPolicy.allowPermanentDelete", false)
 			}
@@ -62,6 +65,18 @@ func fileServices() behaviour.Type {
 		"cors":                       behaviour.Object{"corsRules": []any{}},
 		"shareDeleteRetentionPolicy": behaviour.Object{"enabled": true, "days": defaultRetention},
 	})
+	show := files.Show
+	files.Show = func(c *behaviour.Call, view behaviour.Object) {
+		show(c, view)
+		account, _ := c.Get(azure.ID(behaviour.Text(view, "id")).Parent())
+		if model, _ := modelOf(account); model.tier == "Premium" && view["sku"] != nil {
+			behaviour.Default(view, "properties.protocolSettings.smb.multichannel", behaviour.Object{"enabled": false})
+		}
+		const policy = "properties.shareDeleteRetentionPolicy"
+		if behaviour.At(view, policy+".enabled") == false && view["sku"] != nil { // not in replies to writes
+			behaviour.Default(view, policy+".days", 0)
+		}
+	}
 	files.Views = map[string]func(c *behaviour.Call) (any, error){"usages": fileUsages}
 	return files
 }

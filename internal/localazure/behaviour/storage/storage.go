@@ -32,8 +32,13 @@ func Provider() behaviour.Provider {
 		case QueueType:
 			completeQueue(t)
 		case AccountType + "/encryptionScopes":
-			t.Fill = rotateScope
+			t.Fill, t.Show, t.All, t.Filter = rotateScope, showScope, listScopes, startsWith
+		case AccountType + "/localUsers":
+			t.Show = showUser
+		case AccountType + "/inventoryPolicies":
+			t.Show = showName("DefaultInventoryPolicy")
 		case AccountType + "/managementPolicies":
+			t.Show = showName("DefaultManagementPolicy")
 			t.Missing = func(c *behaviour.Call) error {
 				return behaviour.Refusal(404, "ManagementPolicyNotFound", "No ManagementPolicy found for account %s", c.ID.Parent().Name())
 			}
@@ -73,6 +78,18 @@ const (
 	AccountType = "Microsoft.Storage/storageAccounts"
 	ShareType   = AccountType + "/fileServices/shares"
 )
+
+// showName shows an account's only policy of a kind by a name that its id does not have.
+func showName(name string) func(*behaviour.Call, behaviour.Object) {
+	return func(_ *behaviour.Call, view behaviour.Object) { view["name"] = name }
+}
+
+// showUser shows whether a user has a password, but in replies to writes that do not say it.
+func showUser(c *behaviour.Call, view behaviour.Object) {
+	if c.Verb != behaviour.Create && c.Verb != behaviour.Update {
+		behaviour.Default(view, "properties.hasSshPassword", false)
+	}
+}
 
 // child returns the style of an account's children, which have no operations and no states.
 func child(etag behaviour.Etag) behaviour.Style {

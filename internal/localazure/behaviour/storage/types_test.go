@@ -38,6 +38,89 @@ func TestServicesAndPoliciesOfAnAccount(t *testing.T) {
 	)
 }
 
+// What an account's parts show depends on whether they are written or read.
+func TestViewsOfTheParts(t *testing.T) {
+	withAccount(t, standard).Run(
+		exchange{Do: "PUT " + account + "/managementPolicies/default", Body: `{"properties":{"policy":{"rules":[{"name":"r","type":"Lifecycle",
+			"definition":{}}]}}}`, Has: has{"name": "DefaultManagementPolicy"}},
+		exchange{Do: "GET " + account + "/managementPolicies/default", Has: has{"name": "DefaultManagementPolicy"}},
+		exchange{Do: "PUT " + account + "/inventoryPolicies/default", Body: `{"properties":{"policy":{"enabled":true,"type":"Inventory",
+			"rules":[]}}}`, Has: has{"name": "DefaultInventoryPolicy"}},
+		exchange{Do: "GET " + account + "/inventoryPolicies", Has: has{"value.0.name": "DefaultInventoryPolicy"}},
+		exchange{Do: "PUT " + account + "/encryptionScopes/s1", Body: `{"properties":{}}`, Status: 201,
+			Has: has{"properties.keyVaultProperties": has{}}},
+		exchange{Do: "GET " + account + "/encryptionScopes/s1", Has: has{"properties.keyVaultProperties": nil}},
+		exchange{Do: "PUT " + account + "/localUsers/u", Body: `{"properties":{"homeDirectory":"h"}}`, Has: has{
+			"properties.hasSshPassword": nil}},
+		exchange{Do: "GET " + account + "/localUsers/u", Has: has{"properties.hasSshPassword": false}},
+		exchange{Do: "PUT " + account + "/fileServices/default", Body: `{"properties":{"shareDeleteRetentionPolicy":{"enabled":false}}}`,
+			Has: has{"properties.shareDeleteRetentionPolicy": has{"enabled": false}}},
+		exchange{Do: "GET " + account + "/fileServices/default", Has: has{"properties.shareDeleteRetentionPolicy.days": 0}},
+	)
+}
+
+// A service completes how it tracks the last access, and has no such policy after it was switched off.
+func TestTrackingOfTheLastAccess(t *testing.T) {
+	const blobs, policy = account + "/blobServices/default", "properties.lastAccessTimeTrackingPolicy"
+	withAccount(t, standard).Run(
+		exchange{Do: "PUT " + blobs, Body: `{"properties":{"lastAccessTimeTrackingPolicy":{"enable":true}}}`,
+			Has: has{policy + ".name": "AccessTimeTracking", policy + ".trackingGranularityInDays": 1, policy + ".blobType.0": "blockBlob"}},
+		exchange{Do: "GET " + blobs, Has: has{policy + ".enable": true, policy + ".name": "AccessTimeTracking"}},
+		exchange{Do: "PUT " + blobs, Body: `{"properties":{"lastAccessTimeTrackingPolicy":{"enable":false}}}`, Has: has{policy: nil}},
+		exchange{Do: "GET " + blobs, Has: has{policy: nil}},
+	)
+}
+
+// The policy of a new account's blobs is complete, and not locked.
+func TestImmutabilityOfNewAccounts(t *testing.T) {
+	body := func(policy string) string {
+		return `{"location":"eastus","kind":"StorageV2","sku":{"name":"Standard_LRS"},"properties":{"immutableStorageWithVersioning":{
+			"enabled":true,"immutabilityPolicy":` + policy + `}}}`
+	}
+	const failure = "InvalidStorageAccountImmutabilityPolicy"
+	withAccount(t, standard).Run(
+		exchange{Do: "PUT " + account + "2", Body: body(`{"immutabilityPeriodSinceCreationInDays":10}`), Status: 400, Code: failure},
+		exchange{Do: "PUT " + account + "2", Body: body(`{"state":"Unlocked"}`), Status: 400, Code: failure},
+		exchange{Do: "PUT " + account + "2", Body: body(`{"immutabilityPeriodSinceCreationInDays":10,"state":"Locked"}`), Status: 400,
+			Code: failure},
+		exchange{Do: "PUT " + account + "2", Body: body(`{"immutabilityPeriodSinceCreationInDays":10,"state":"Unlocked"}`), Status: 202},
+	)
+}
+
+// Scopes are listed by their names and states.
+func TestListsOfScopes(t *testing.T) {
+	const scopes = account + "/encryptionScopes"
+	withAccount(t, standard).Run(
+		exchange{Do: "PUT " + scopes + "/mine", Body: `{"properties":{}}`, Status: 201},
+		exchange{Do: "PUT " + scopes + "/test1", Body: `{"properties":{}}`, Status: 201},
+		exchange{Do: "PUT " + scopes + "/test2", Body: `{"properties":{}}`, Status: 201},
+		exchange{Do: "PATCH " + scopes + "/test2", Body: `{"properties":{"state":"Disabled"}}`},
+		exchange{Do: "GET " + scopes, Has: has{"value.#": 3}},
+		exchange{Do: "GET " + scopes + "?$include=All", Has: has{"value.#": 3}},
+		exchange{Do: "GET " + scopes + "?$include=Disabled", Has: has{"value.#": 1, "value.0.name": "test2"}},
+		exchange{Do: "GET " + scopes + "?$include=Enabled", Has: has{"value.#": 2}},
+		exchange{Do: "GET " + scopes + "?$filter=startswith(name, test)", Has: has{"value.#": 2, "value.0.name": "test1"}},
+	)
+}
+
+// What depends on the SKU of an account: the parts for private endpoints, and settings of the protocol SMB.
+func TestPartsDependOnTheSKU(t *testing.T) {
+	for _, c := range []struct {
+		kind, sku string
+		groups    int
+		channels  any
+	}{
+		{"StorageV2", "Standard_LRS", 6, nil},
+		{"StorageV2", "Standard_RAGRS", 11, nil},
+		{"FileStorage", "Premium_LRS", 1, has{"enabled": false}},
+	} {
+		withAccount(t, `{"location":"eastus","kind":"`+c.kind+`","sku":{"name":"`+c.sku+`"}}`).Run(
+			exchange{Do: "GET " + account + "/privateLinkResources", Has: has{"value.#": c.groups}},
+			exchange{Do: "GET " + account + "/fileServices/default", Has: has{"properties.protocolSettings.smb.multichannel": c.channels}},
+		)
+	}
+}
+
 // A share with snapshots lists them, and goes only with them.
 func TestSnapshotsOfAShare(t *testing.T) {
 	a := withAccount(t, standard)

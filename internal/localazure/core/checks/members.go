@@ -63,6 +63,7 @@ var taken = []takenMember{
 	{"microsoft.keyvault/vaults/keys", "", "", ""},
 	// Members that old api-versions have, and that the models, which begin later, have not.
 	{"microsoft.storage/storageaccounts", "AccountPropertiesCreateParameters", "accountType", "2016-01-01"},
+	{"microsoft.containerregistry/registries", "NetworkRuleSet", "virtualNetworkRules", "2021-09-01"},
 	{"microsoft.compute/availabilitysets", "AvailabilitySetProperties", "managed", "2017-03-30"},
 }
 

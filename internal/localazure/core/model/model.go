@@ -164,7 +164,8 @@ func (f Finding) String() string {
 }
 
 // Findings compares the body of a PUT or PATCH with the model of the type, in the order of their paths. A nil table and a type
-// without a model have no findings. For an API version newer than the model, unknown members and values are none.
+// without a model have no findings. For an API version newer than the model, unknown members and values are none, and for another
+// preview: the models of previews are not in the table, and previews have members that no other version has.
 func (t *Table) Findings(verb, of, version string, body map[string]any) []Finding {
 	if t == nil {
 		return nil
@@ -175,7 +176,7 @@ func (t *Table) Findings(verb, of, version string, body map[string]any) []Findin
 	}
 	v := visit{table: t, old: w.old(version)}
 	v.value(w.body, body, nil)
-	if version > w.version {
+	if version > w.version || v.old == "" && version != w.version {
 		v.found = slices.DeleteFunc(v.found, func(f Finding) bool { return f.Problem == UnknownMember || f.Problem == UnknownValue })
 	}
 	return v.found

@@ -44,6 +44,10 @@ func TestFindings(t *testing.T) {
 			nil},
 		{"a preview", "PUT", networks, "2023-05-01-preview",
 			`{"properties": {"subnets": [{"properties": {"sharingScope": "Tenant"}}]}}`, nil},
+		{"a member of previews alone", "PUT", "Microsoft.ContainerRegistry/registries", "2021-08-01-preview",
+			`{"location": "x", "sku": {"name": "Basic"}, "properties": {"anonymousPullEnabled": false}}`, nil},
+		{"a member that a preview in the table lacks", "PUT", "Microsoft.ContainerRegistry/registries/agentPools", "2019-06-01-preview",
+			`{"location": "x", "new": 1}`, []string{"new of AgentPool: unknown member"}},
 		{"a version newer than the model", "PUT", disks, "2099-01-01", `{"location": "x", "new": 1}`, nil},
 		{"a type without a model", "PUT", "Microsoft.Web/sites", "2023-01-01", `{"strange": 1}`, nil},
 	} {
