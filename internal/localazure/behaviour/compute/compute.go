@@ -40,14 +40,16 @@ func Provider() behaviour.Provider {
 		case "proximityPlacementGroups":
 			types[i].Show = placementGroups
 		case "galleries/images/versions":
-			types[i].Settle, types[i].Show = copyImage, showReplication
+			types[i].Fill, types[i].Settle, types[i].Show = nameRegions, copyImage, showReplication
 		case "galleries/applications/versions":
-			types[i].Show = showReplication
+			types[i].Fill, types[i].Show = nameRegions, showReplication
 		case "galleries":
 			shareGallery(&types[i])
 		case "restorePointCollections":
 			types[i].Fill = locateSource
 			types[i].Show = showChildren("restorePoints", "restorePoints")
+		case "restorePointCollections/restorePoints":
+			types[i].Fill, types[i].Settle = describeSource, saveDisks
 		case "hostGroups":
 			types[i].Show = showChildren("hosts", "")
 		case "capacityReservationGroups":

@@ -190,9 +190,9 @@ func imageProperties(path []string) behaviour.Object {
 	if strings.Contains(strings.ToLower(path[2]), "arm64") {
 		architecture = "Arm64"
 	}
-	properties := behaviour.Object{
+	return behaviour.Object{
 		"hyperVGeneration": manageddisk.HyperVGeneration(reference), "architecture": architecture,
-		"replicaType":                  "Unmanaged",
+		"replicaType": "Managed", "replicaCount": 10,
 		"disallowed":                   behaviour.Object{"vmDiskType": "None"},
 		"automaticOSUpgradeProperties": behaviour.Object{"automaticOSUpgradeSupported": true},
 		"imageDeprecationStatus":       behaviour.Object{"imageState": "Active"},
@@ -205,10 +205,6 @@ func imageProperties(path []string) behaviour.Object {
 			"sizeInBytes": image.DiskGiB*gib + footer},
 		"dataDiskImages": []any{},
 	}
-	if !image.Unmanaged {
-		properties["replicaType"], properties["replicaCount"] = "Managed", 10
-	}
-	return properties
 }
 
 func extensionProperties(path []string) behaviour.Object {

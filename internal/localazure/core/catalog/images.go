@@ -16,7 +16,7 @@ type Image struct {
 	OSName, OSVersion     string // as the guest agent reports them
 	DiskGiB               int
 	NVMe                  bool // the image also boots from NVMe disks
-	Unmanaged             bool // Azure keeps the image as a blob: disks from it have other names
+	Disk1                 bool // the names of OS disks from the image have disk1 in them, else OsDisk_1
 }
 
 //go:embed images.csv
@@ -26,7 +26,7 @@ var images = sync.OnceValue(func() []Image {
 	return load("images.csv", imagesCSV, func(f fields) (string, Image) {
 		i := Image{Publisher: f.text("publisher"), Offer: f.text("offer"), SKU: f.text("sku"), OS: f.text("os"),
 			Versions: strings.Fields(f.text("versions")), OSName: f.text("os_name"), OSVersion: f.text("os_version"),
-			DiskGiB: f.whole("disk_gib"), NVMe: f.text("features") == "nvme", Unmanaged: f.text("features") == "unmanaged"}
+			DiskGiB: f.whole("disk_gib"), NVMe: f.text("features") == "nvme", Disk1: f.text("features") == "disk1"}
 		i.Version = i.Versions[len(i.Versions)-1]
 		return i.Publisher + "/" + i.Offer + "/" + i.SKU, i
 	}).all

@@ -12,7 +12,7 @@ import (
 
 // OSDiskName returns a name for the OS disk of a machine from an image.
 func OSDiskName(w behaviour.World, machine string, image catalog.Image) string {
-	if image.Unmanaged {
+	if image.Disk1 {
 		return machine + "_disk1_" + schema.Hex32(w)
 	}
 	return machine + "_OsDisk_1_" + schema.Hex32(w)
