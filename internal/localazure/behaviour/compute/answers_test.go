@@ -139,3 +139,37 @@ func TestRegionsOfAnImage(t *testing.T) {
 			Has: has{"properties.publishingProfile.targetRegions.0.name": "East US 2"}},
 	)
 }
+
+// A disk from an image is for the operating system and the processors of the image.
+func TestDiskFromAnImage(t *testing.T) {
+	a := startAll(t)
+	const image = "/Subscriptions/s/Providers/Microsoft.Compute/Locations/eastus/Publishers/Canonical/ArtifactTypes/VMImage/Offers/" +
+		"0001-com-ubuntu-server-jammy/Skus/22_04-lts-arm64/Versions/22.04.202001010"
+	a.Run(exchange{Do: "PUT " + here + "disks/d", Status: 202, Has: has{"properties.osType": "Linux",
+		"properties.supportedCapabilities.architecture": "Arm64", "properties.hyperVGeneration": "V2"}, Body: `{"location":"eastus",
+		"properties":{"creationData":{"createOption":"FromImage","imageReference":{"id":"` + image + `"}}}}`})
+}
+
+// Applications of a gallery are written and deleted at once.
+func TestApplicationsOfAGallery(t *testing.T) {
+	a := startAll(t)
+	const app = here + "galleries/g/applications/a"
+	a.Run(
+		exchange{Do: "PUT " + here + "galleries/g", Body: `{"location":"eastus"}`, Status: 201},
+		exchange{Do: "PUT " + app, Body: `{"location":"eastus","properties":{"supportedOSType":"Windows"}}`, Status: 201,
+			Has: has{"properties.supportedOSType": "Windows", "properties.provisioningState": nil}},
+		exchange{Do: "PATCH " + app, Body: `{"tags":{"a":"b"}}`, Has: has{"tags.a": "b", "properties.provisioningState": nil}},
+		exchange{Do: "DELETE " + app},
+		exchange{Do: "GET " + app, Status: 404, Code: "ResourceNotFound"},
+	)
+}
+
+// A placement group shows empty lists of what it places, but not in the answer to a write.
+func TestEmptyPlacementGroup(t *testing.T) {
+	a := startAll(t)
+	const group = here + "proximityPlacementGroups/p"
+	a.Run(
+		exchange{Do: "PUT " + group, Body: `{"location":"eastus"}`, Status: 201, Has: has{"properties.availabilitySets": nil}},
+		exchange{Do: "GET " + group, Has: has{"properties.availabilitySets.#": 0, "properties.virtualMachineScaleSets.#": 0}},
+	)
+}
