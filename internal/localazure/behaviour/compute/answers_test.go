@@ -160,7 +160,7 @@ func TestApplicationsOfAGallery(t *testing.T) {
 			Has: has{"properties.supportedOSType": "Windows", "properties.provisioningState": nil}},
 		exchange{Do: "PATCH " + app, Body: `{"tags":{"a":"b"}}`, Has: has{"tags.a": "b", "properties.provisioningState": nil}},
 		exchange{Do: "DELETE " + app},
-		exchange{Do: "GET " + app, Status: 404, Code: "ResourceNotFound"},
+		exchange{Do: "GET " + app, Status: 404, Code: "NotFound"},
 	)
 }
 
