@@ -83,7 +83,9 @@ func TestCopyOfADiskIsAccepted(t *testing.T) {
 func TestRestorePointsDescribeTheirMachine(t *testing.T) {
 	a := startAll(t)
 	const first, second = here + "restorePointCollections/first/restorePoints/p", here + "restorePointCollections/second/restorePoints/c"
-	collection := func(source string) string { return `{"location":"eastus","properties":{"source":{"id":"` + source + `"}}}` }
+	collection := func(source string) string {
+		return `{"location":"eastus","properties":{"source":{"id":"` + source + `"}}}`
+	}
 	collections := behaviourtest.Group + "/providers/Microsoft.Compute/restorePointCollections/"
 	m := a.Run(exchange{Do: "GET " + here + "virtualMachines/m"})
 	said := has{
@@ -108,12 +110,12 @@ func TestRestorePointsDescribeTheirMachine(t *testing.T) {
 		matches(t, point, "properties.sourceMetadata.storageProfile.osDisk.diskRestorePoint.id",
 			regexp.QuoteMeta(strings.Replace(x.point, "~", behaviourtest.Group, 1))+"/diskRestorePoints/m_OsDisk_1_[0-9a-f]{32}_[0-9a-f-]{36}")
 	}
-	a.Run(exchange{Do: "PUT " + here + "restorePointCollections/first/restorePoints/without", Status: 201, Body: `{"properties":{"excludeDisks":[
-		{"id":"` + behaviour.Text(behaviour.Objects(m, "properties.storageProfile.dataDisks")[0], "managedDisk.id") + `"}]}}`,
+	a.Run(exchange{Do: "PUT " + here + "restorePointCollections/first/restorePoints/without", Status: 201, Body: `{"properties":{
+		"excludeDisks":[{"id":"` + behaviour.Text(behaviour.Objects(m, "properties.storageProfile.dataDisks")[0], "managedDisk.id") + `"}]}}`,
 		Has: has{"properties.sourceMetadata.storageProfile.dataDisks.#": 0}})
 }
 
-// A group of capacity reservations is made by an operation. A reservation spreads over three fault domains.
+// A group of capacity reservations is made by an operation and deleted at once. A reservation spreads over three fault domains.
 func TestCapacityReservationsAreOperations(t *testing.T) {
 	a := startAll(t)
 	status, header, body := a.Send("PUT", here+"capacityReservationGroups/g", `{"location":"eastus"}`)
@@ -124,6 +126,9 @@ func TestCapacityReservationsAreOperations(t *testing.T) {
 		exchange{Do: "GET " + here + "capacityReservationGroups/g", Has: has{"properties.reservationType": "Targeted"}},
 		exchange{Do: "PUT " + here + "capacityReservationGroups/g/capacityReservations/r", Status: 201, Has: has{
 			"properties.platformFaultDomainCount": 3}, Body: `{"location":"eastus","sku":{"name":"Standard_D2s_v3","capacity":1}}`},
+		exchange{Do: "PUT " + here + "capacityReservationGroups/empty", Body: `{"location":"eastus"}`, Status: 201},
+		exchange{Do: "DELETE " + here + "capacityReservationGroups/empty", Status: 200},
+		exchange{Do: "GET " + here + "capacityReservationGroups/empty", Status: 404, Code: "ResourceNotFound"},
 	)
 }
 
