@@ -2,6 +2,7 @@ package compute_test
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +51,19 @@ func TestNamesOfDisksOfInstances(t *testing.T) {
 		w.must("PUT", path, model{capacity: 1}.json())
 		matches(t, w.must("GET", path+"/virtualMachines/0", "").Body, "properties.storageProfile.osDisk.name", pattern)
 	}
+}
+
+// An action on the instance "*" is one on all instances.
+func TestActionOnAllInstances(t *testing.T) {
+	w := newSubscription(t, core.Options{})
+	w.must("PUT", set, model{capacity: 2}.json())
+	w.must("POST", set+"/virtualMachines/%2A/poweroff?skipShutdown=false", "")
+	for _, instance := range []string{"0", "1"} {
+		if got := states(w.get(set + "/virtualMachines/" + instance + "/instanceView")); !slices.Contains(got, "PowerState/stopped") {
+			t.Errorf("instance %s: %v", instance, got)
+		}
+	}
+	w.refused("POST", set+"/virtualMachines/*/unknown", "", 404, "InvalidResourceType")
 }
 
 // The first answer for a disk says so in older API versions. The time from which a disk bursts is shown later.
