@@ -181,10 +181,13 @@ type Output struct {
 	Secure bool
 }
 
-// Outputs computes the outputs, when the resources are there.
+// Outputs computes the outputs, when the resources are there. It returns nil for a template without a section of outputs.
 func (t *Template) Outputs() (map[string]Output, error) {
 	t.scope.azure, t.scope.loops = t.scope.deployment.Azure, nil
 	declared := object(t.scope.document, "outputs")
+	if declared == nil {
+		return nil, nil
+	}
 	outputs := make(map[string]Output, len(declared))
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		declaration, err := t.scope.definitions().Resolve(object(declared, name))

@@ -144,6 +144,8 @@ type Type struct {
 
 	// Actions are POST requests to a resource by name, in any case.
 	Actions map[string]Action
+	// Star says that "*" as a resource's name means all: an action on it is the parent's action of the same name.
+	Star bool
 	// Views are GET requests below a resource by name, such as "instanceView".
 	Views map[string]func(c *Call) (any, error)
 

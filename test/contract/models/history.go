@@ -20,7 +20,12 @@ func (t *table) addHistory() error {
 		}
 		words := strings.Fields(line)
 		if len(words) != 3 {
-			return fmt.Errorf("history.txt: %q is not MODULE VERSION SUM", line)
+			return fmt.Errorf("history.txt: %q is not MODULE VERSION SUM or shown STRUCTURE.MEMBER VERSION", line)
+		}
+		if words[0] == "shown" {
+			dot := strings.LastIndexByte(words[1], '.')
+			t.sight(place{words[1][:dot], words[1][dot+1:]}).shown = words[2]
+			continue
 		}
 		dir, err := download(sdk+words[0]+"@"+words[1], words[2])
 		if err != nil {
@@ -58,10 +63,14 @@ type place struct{ structure, member string }
 type sightings struct {
 	with    string            // the earliest API version with the member
 	without map[string]string // the API versions without it, by module
+	shown   string            // the last API version whose answers lack it, where modules came later than the member; - for none
 }
 
 // last is the last API version that is known to lack the member, none if no API version or one before is known to.
 func (s *sightings) last() (last string) {
+	if s.shown != "" {
+		return strings.TrimPrefix(s.shown, "-")
+	}
 	for _, version := range s.without {
 		if s.with == "" || version < s.with {
 			last = max(last, version)

@@ -4,6 +4,7 @@ package compute
 
 import (
 	_ "embed"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,7 +29,14 @@ func styles() map[string]behaviour.Style {
 	compute.Etag, compute.EtagHeader = behaviour.NoEtag, behaviour.Never
 	gallery := compute
 	gallery.Name, gallery.Protocol = "Microsoft.Compute galleries", behaviour.ComputeOperations("capsOperations", false)
-	return map[string]behaviour.Style{"plain": plain, "compute": compute, "gallery": gallery, "disk": behaviour.Disk()}
+	// Groups of reservations are created as operations are, but clients expect their deletion to end at once.
+	reserving := compute
+	reserving.Name, reserving.Deleted = "Microsoft.Compute capacity reservation groups", 200
+	reserving.Long = maps.Clone(compute.Long)
+	delete(reserving.Long, behaviour.Delete)
+	return map[string]behaviour.Style{
+		"plain": plain, "compute": compute, "gallery": gallery, "reserving": reserving, "disk": behaviour.Disk(),
+	}
 }
 
 // Provider is Microsoft.Compute.
@@ -40,14 +48,16 @@ func Provider() behaviour.Provider {
 		case "proximityPlacementGroups":
 			types[i].Show = placementGroups
 		case "galleries/images/versions":
-			types[i].Settle, types[i].Show = copyImage, showReplication
+			types[i].Fill, types[i].Settle, types[i].Show = nameRegions, copyImage, showReplication
 		case "galleries/applications/versions":
-			types[i].Show = showReplication
+			types[i].Fill, types[i].Show = nameRegions, showReplication
 		case "galleries":
 			shareGallery(&types[i])
 		case "restorePointCollections":
 			types[i].Fill = locateSource
 			types[i].Show = showChildren("restorePoints", "restorePoints")
+		case "restorePointCollections/restorePoints":
+			types[i].Fill, types[i].Settle = describeSource, saveDisks
 		case "hostGroups":
 			types[i].Show = showChildren("hosts", "")
 		case "capacityReservationGroups":

@@ -9,6 +9,16 @@ import (
 	"kaz/internal/localazure/core/catalog"
 )
 
+// nameRegions writes the names of regions as people read them, "East US" for eastus.
+func nameRegions(c *behaviour.Call) error {
+	for _, target := range behaviour.Objects(c.Doc, "properties.publishingProfile.targetRegions") {
+		if region, known := catalog.FindRegion(behaviour.Text(target, "name")); known {
+			target["name"] = region.Display
+		}
+	}
+	return nil
+}
+
 // copyImage writes the disks of its source into a version of a gallery's image. The source is a machine, a managed image, another version,
 // or for each disk a disk or a snapshot.
 func copyImage(c *behaviour.Call) error {

@@ -87,7 +87,7 @@ func imageDisk(disk behaviour.Object) behaviour.Object {
 	return copied
 }
 
-// placementGroups adds to proximity placement groups the resources that refer to them.
+// placementGroups adds to proximity placement groups the resources that refer to them. The answer to a write leaves out empty lists.
 func placementGroups(c *behaviour.Call, view behaviour.Object) {
 	users := map[string][]azure.ID{}
 	for _, r := range c.Referrers(c.ID) {
@@ -97,7 +97,7 @@ func placementGroups(c *behaviour.Call, view behaviour.Object) {
 		}
 	}
 	for _, kind := range []string{"virtualMachines", "virtualMachineScaleSets", "availabilitySets"} {
-		if ids := users[strings.ToLower(kind)]; len(ids) > 0 {
+		if ids := users[strings.ToLower(kind)]; len(ids) > 0 || c.Verb == behaviour.Get {
 			behaviour.Set(view, "properties."+kind, behaviour.Refs(ids))
 		}
 	}

@@ -635,6 +635,7 @@ func TestFlexibleScaleSet(t *testing.T) {
 		}
 		iface := w.get(behaviour.Text(behaviour.Objects(m, "properties.networkProfile.networkInterfaces")[0], "id"))
 		w.want(iface, "properties.virtualMachine.id", m["id"])
+		w.want(iface, "name", "nic-"+strings.TrimPrefix(name, "np_"))
 		if got := states(behaviour.Sub(m, "properties.instanceView")); !slices.Contains(got, "PowerState/running") {
 			t.Errorf("statuses of %s: %v", name, got)
 		}

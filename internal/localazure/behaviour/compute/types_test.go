@@ -95,7 +95,7 @@ func TestTypesOfTheTable(t *testing.T) {
 		exchange{Do: "PUT " + here + "proximityPlacementGroups/p", Body: `{"location":"eastus"}`, Status: 201},
 		exchange{Do: "PUT " + here + "availabilitySets/a", Body: `{"location":"eastus","properties":{"proximityPlacementGroup":{"id":"` + ppg + `"}}}`},
 		exchange{Do: "GET " + here + "proximityPlacementGroups/p", Has: has{"properties.proximityPlacementGroupType": "Standard",
-			"properties.availabilitySets.#": 1, "properties.virtualMachines": nil}},
+			"properties.availabilitySets.#": 1, "properties.virtualMachines.#": 0}},
 		exchange{Do: "PUT " + here + "hostGroups/h", Body: `{"location":"eastus","properties":{"platformFaultDomainCount":"2"}}`, Status: 201,
 			Has: has{"properties.platformFaultDomainCount": 2}},
 		exchange{Do: "PUT " + here + "disks/u", Body: `{"location":"eastus","sku":{"name":"ultrassd_lrs"},"properties":{"maxShares":"2",

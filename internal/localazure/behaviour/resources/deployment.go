@@ -437,7 +437,7 @@ func deploy(c *behaviour.Call) error {
 	if err != nil {
 		return failDeployment(c, []error{err}, steps)
 	}
-	if len(outputs) > 0 {
+	if outputs != nil {
 		behaviour.Set(c.Doc, "properties.outputs", outputs)
 	}
 	behaviour.Set(c.Doc, "properties.outputResources", behaviour.Refs(made))
@@ -567,6 +567,9 @@ func shownOutputs(t *template.Template) (behaviour.Object, error) {
 	if err != nil {
 		return nil, behaviour.Invalid("DeploymentOutputEvaluationFailed", "Unable to evaluate template outputs: '%v'. Please see error "+
 			"details and deployment operations. Please see https://aka.ms/arm-common-errors for usage details.", err)
+	}
+	if outputs == nil {
+		return nil, nil
 	}
 	shown := behaviour.Object{}
 	for name, o := range outputs {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/behaviourtest"
 	"kaz/internal/localazure/behaviour/network"
 	"kaz/internal/localazure/behaviour/resources"
@@ -32,4 +33,15 @@ func TestOutputsReserveNothing(t *testing.T) {
 		exchange{Do: "DELETE " + networks + "networkInterfaces/m", Status: 202},
 		exchange{Do: "DELETE " + networks + "virtualNetworks/v/subnets/s", Status: 202},
 	)
+}
+
+// A deployment shows outputs if its template has a section for them, though it is empty.
+func TestEmptyOutputs(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider())
+	if got := behaviour.At(ended(a, of(`{"resources":[],"outputs":{}}`, ""), "Succeeded"), "properties.outputs"); got == nil {
+		t.Error("a template with an empty section: no outputs are shown")
+	}
+	if got := behaviour.At(ended(a, of(`{"resources":[]}`, ""), "Succeeded"), "properties.outputs"); got != nil {
+		t.Errorf("a template without a section: outputs are %v", got)
+	}
 }

@@ -143,6 +143,10 @@ func (r Resolver) resource(q Request, a parsed) (Target, error) {
 	last := len(a.types) - 1
 	if last > 0 {
 		holder := r.Kinds.Of(a.namespace + "/" + strings.Join(a.types[:last], "/"))
+		if holder != nil && holder.Star && a.names[last-1] == "*" && q.Method == http.MethodPost {
+			t := Target{Kind: holder.Parent, ID: r.build(scope, holder.Parent.Name, a.names[:last-1]), Action: a.types[last]}
+			return t, checkName(t.ID)
+		}
 		if holder != nil && (q.Method == http.MethodPost || holder.View(a.types[last]) != nil) {
 			t := Target{Kind: holder, ID: r.build(scope, holder.Name, a.names), Action: a.types[last]}
 			return t, checkName(t.ID)

@@ -16,6 +16,7 @@ type Image struct {
 	OSName, OSVersion     string // as the guest agent reports them
 	DiskGiB               int
 	NVMe                  bool // the image also boots from NVMe disks
+	Disk1                 bool // the names of OS disks from the image have disk1 in them, else OsDisk_1
 }
 
 //go:embed images.csv
@@ -25,7 +26,7 @@ var images = sync.OnceValue(func() []Image {
 	return load("images.csv", imagesCSV, func(f fields) (string, Image) {
 		i := Image{Publisher: f.text("publisher"), Offer: f.text("offer"), SKU: f.text("sku"), OS: f.text("os"),
 			Versions: strings.Fields(f.text("versions")), OSName: f.text("os_name"), OSVersion: f.text("os_version"),
-			DiskGiB: f.whole("disk_gib"), NVMe: f.text("features") == "nvme"}
+			DiskGiB: f.whole("disk_gib"), NVMe: f.text("features") == "nvme", Disk1: f.text("features") == "disk1"}
 		i.Version = i.Versions[len(i.Versions)-1]
 		return i.Publisher + "/" + i.Offer + "/" + i.SKU, i
 	}).all

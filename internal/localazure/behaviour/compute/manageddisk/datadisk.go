@@ -3,6 +3,7 @@ package manageddisk
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kaz/internal/azure"
@@ -126,7 +127,8 @@ func sameDisk(a, b behaviour.Object, id azure.ID) bool {
 func (d DataDisks) Create(disk behaviour.Object) azure.ID {
 	name := behaviour.Text(disk, "name")
 	if name == "" {
-		name = d.Machine + "_disk" + behaviour.Text(disk, "lun") + "_" + schema.Hex32(d.World)
+		const first = 2 // the OS disk is number 1
+		name = d.Machine + "_disk" + strconv.Itoa(schema.Number(disk, "lun")+first) + "_" + schema.Hex32(d.World)
 	}
 	id := schema.GroupOf(d.Owner).Resource(schema.DiskType, name)
 	doc := behaviour.Object{

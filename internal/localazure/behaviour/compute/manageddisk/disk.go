@@ -17,6 +17,7 @@ func disks() behaviour.Type {
 		Fill:    fillDisk,
 		Settle:  settleDisk,
 		Refuse:  refuseAttached,
+		Show:    showAccepted,
 		Actions: accessActions(),
 	}
 }
@@ -26,6 +27,15 @@ func ownDiskFields() []string {
 	return []string{schema.Runtime, "sku.tier", "properties.timeCreated", "properties.burstingEnabledTime",
 		"properties.uniqueId", "properties.diskState",
 		"properties.diskSizeBytes", "properties.creationData.sourceUniqueId"}
+}
+
+// showAccepted marks the disk or snapshot that the answer to a PUT shows before the work begins, as API versions before 2022-03-02 do.
+func showAccepted(c *behaviour.Call, view behaviour.Object) {
+	const last = "2022-03-02"
+	written := c.Verb == behaviour.Create || c.Verb == behaviour.Update
+	if written && schema.State(view) == schema.Updating && c.Query.Get("api-version") < last {
+		behaviour.Set(view, "properties.isArmResource", true)
+	}
 }
 
 const (
@@ -93,6 +103,10 @@ func fillCopy(c *behaviour.Call, kind, option string) error {
 		return behaviour.Invalid("InvalidParameter",
 			"The source resource %s is in location '%s' and %s '%s' in '%s'. Use createOption CopyStart to copy between regions.", source,
 			from, kind, c.ID.Name(), c.Location()).At(kind + ".creationData.sourceResourceId")
+	}
+	behaviour.Default(c.Doc, "properties.creationData.sourceUniqueId", behaviour.Text(doc, "properties.uniqueId"))
+	if access := behaviour.Text(doc, "properties.publicNetworkAccess"); access != "" {
+		behaviour.Default(c.Doc, "properties.publicNetworkAccess", access)
 	}
 	if schema.Number(c.Doc, "properties.diskSizeGB") == 0 {
 		if kind == "disk" {
@@ -193,7 +207,6 @@ func copySourceFields(c *behaviour.Call) {
 	if !ok {
 		return
 	}
-	behaviour.Default(c.Doc, "properties.creationData.sourceUniqueId", behaviour.Text(source, "properties.uniqueId"))
 	for _, field := range []string{"properties.osType", "properties.hyperVGeneration"} {
 		if v := behaviour.At(source, field); v != nil {
 			behaviour.Default(c.Doc, field, v)

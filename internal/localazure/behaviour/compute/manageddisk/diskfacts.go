@@ -144,13 +144,15 @@ func imageID(w behaviour.World, location string, ref behaviour.Object) string {
 
 // describeImage writes what a disk has from the image that it is made from: the generation of its machines, and what they can.
 func describeImage(c *behaviour.Call) {
-	generation := "V1"
+	generation, osType, architecture := "V1", "", "x64"
 	image := azure.ID(behaviour.Text(c.Doc, "properties.creationData.galleryImageReference.id"))
 	if image.Is("Microsoft.Compute/galleries/images/versions") {
 		image = image.Parent()
 	}
 	if doc, there := c.Get(image); there {
 		generation = cmp.Or(behaviour.Text(doc, "properties.hyperVGeneration"), generation)
+		osType = behaviour.Text(doc, "properties.osType")
+		architecture = cmp.Or(behaviour.Text(doc, "properties.architecture"), architecture)
 	}
 	reference := behaviour.Object{}
 	words := strings.Split(behaviour.Text(c.Doc, "properties.creationData.imageReference.id"), "/")
@@ -164,9 +166,18 @@ func describeImage(c *behaviour.Call) {
 		machine := behaviour.Object{}
 		behaviour.Set(machine, "properties.storageProfile.imageReference", reference)
 		generation = HyperVGeneration(machine)
+		sku := behaviour.Text(reference, "sku")
+		osType = catalog.FindImage(behaviour.Text(reference, "publisher"), behaviour.Text(reference, "offer"), sku, "").OS
+		if strings.Contains(strings.ToLower(sku), "arm64") {
+			architecture = "Arm64"
+		}
+	}
+	if osType != "" {
+		behaviour.Default(c.Doc, "properties.osType", osType)
 	}
 	behaviour.Default(c.Doc, "properties.hyperVGeneration", generation)
 	behaviour.Default(c.Doc, "properties.supportedCapabilities", behaviour.Object{"acceleratedNetwork": true})
+	behaviour.Default(c.Doc, "properties.supportedCapabilities.architecture", architecture)
 }
 
 // HyperVGeneration is the generation of what a document's image reference names. SKUs of the second one have it in their name, or they

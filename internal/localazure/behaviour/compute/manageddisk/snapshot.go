@@ -56,6 +56,7 @@ func settleSnapshot(c *behaviour.Call) error {
 const copyTime = 2 * time.Minute
 
 func showSnapshot(c *behaviour.Call, view behaviour.Object) {
+	showAccepted(c, view)
 	if copiesRegion(view) {
 		behaviour.Set(view, "properties.completionPercent", copied(c.World, view))
 	}

@@ -115,7 +115,7 @@ func diskOwner(set azure.ID, number string) azure.ID {
 }
 
 func (b *builder) disks(doc behaviour.Object, name string, n int) {
-	diskName := b.set.Name() + "_" + name + "_OS__1_" + schema.Hex32(b.world)
+	diskName := osDiskName(b.set.Name()+"_"+name, schema.Hex32(b.world))
 	disk := schema.GroupOf(b.set).Resource(schema.DiskType, diskName)
 	owner := diskOwner(b.set, strconv.Itoa(n))
 	behaviour.Set(doc, "properties.storageProfile.osDisk.name", diskName)

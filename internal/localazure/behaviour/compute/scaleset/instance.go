@@ -36,6 +36,7 @@ func instances() behaviour.Type {
 		Show:    showInstance,
 		Filter:  vm.FilterMachines,
 		Actions: instanceActions(),
+		Star:    true,
 		Views: map[string]func(c *behaviour.Call) (any, error){
 			"instanceView": func(c *behaviour.Call) (any, error) { return scaleSetInstanceView(c.World, c.ID, c.Old), nil },
 		},

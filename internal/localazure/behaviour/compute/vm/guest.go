@@ -53,7 +53,7 @@ func agentView(doc behaviour.Object, since string) behaviour.Object {
 			status["message"] = "VM status blob is found but not yet populated."
 		}
 	}
-	return behaviour.Object{"vmAgentVersion": version, "statuses": []any{status}}
+	return behaviour.Object{"vmAgentVersion": version, "statuses": []any{status}, "extensionHandlers": []any{}}
 }
 
 // guestStatuses returns the statuses of a machine after its software failed to start.

@@ -12,7 +12,7 @@ import (
 // MakeInterface creates a network interface from its description in a model, with the public addresses of the
 // description.
 func MakeInterface(c *behaviour.Call, config behaviour.Object, suffix string) (azure.ID, error) {
-	id := schema.GroupOf(c.ID).Resource(schema.InterfaceType, behaviour.Text(config, "name")+"-nic-"+suffix)
+	id := schema.GroupOf(c.ID).Resource(schema.InterfaceType, behaviour.Text(config, "name")+"-"+suffix)
 	var addresses []any
 	for _, model := range behaviour.Objects(config, "properties.ipConfigurations") {
 		props := behaviour.Object{"subnet": behaviour.Clone(behaviour.Sub(model, "properties.subnet"))}

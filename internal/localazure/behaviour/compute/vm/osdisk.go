@@ -10,6 +10,14 @@ import (
 	"kaz/internal/localazure/core/catalog"
 )
 
+// OSDiskName returns a name for the OS disk of a machine from an image.
+func OSDiskName(w behaviour.World, machine string, image catalog.Image) string {
+	if image.Disk1 {
+		return machine + "_disk1_" + schema.Hex32(w)
+	}
+	return machine + "_OsDisk_1_" + schema.Hex32(w)
+}
+
 // PlaceOSDisk checks that the OS disk of a storage profile fits to the size of the machine, and completes the profile. old is the
 // stored profile, nil for a new machine or model. A disk that exists stays where it is.
 func PlaceOSDisk(w behaviour.World, storage, old behaviour.Object, size catalog.Size, image catalog.Image) error {

@@ -110,7 +110,7 @@ func fillMachineStorage(c *behaviour.Call, size catalog.Size) error {
 	image := FillOSDisk(c, model, size)
 	storage := behaviour.Sub(model, "storageProfile")
 	ExactVersion(storage, image)
-	behaviour.Default(storage, "osDisk.name", c.ID.Name()+"_OsDisk_1_"+schema.Hex32(c))
+	behaviour.Default(storage, "osDisk.name", OSDiskName(c, c.ID.Name(), image))
 	behaviour.Default(storage, "osDisk.deleteOption", "Detach")
 	if behaviour.Text(storage, "osDisk.createOption") != "Attach" && !isSpecialized(c, storage) {
 		if err := schema.Required(c.Doc, "properties.osProfile", "osProfile"); err != nil {
