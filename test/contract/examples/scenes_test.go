@@ -3,6 +3,8 @@ package examples_test
 import (
 	"encoding/json"
 	"maps"
+	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -14,6 +16,8 @@ import (
 type scene struct {
 	// texts are texts of the example that cannot be true, with others that can. Those of literals are no constants of the module.
 	texts, literals map[string]string
+	// query are parameters that the request forgets.
+	query url.Values
 	// makes are resources in a certain state. They are made first.
 	makes []step
 	// mistakes are fields of the documented answer that the answer to this request cannot have, with the reason.
@@ -42,14 +46,14 @@ func readScenes(t *testing.T) map[string]*scene {
 			at = nil
 			for _, name := range words {
 				if all[name] == nil {
-					all[name] = &scene{texts: map[string]string{}, literals: map[string]string{}, mistakes: map[string]string{}}
+					all[name] = &scene{texts: map[string]string{}, literals: map[string]string{}, mistakes: map[string]string{}, query: url.Values{}}
 				}
 				at = append(at, all[name])
 			}
 		default:
 			for _, s := range at {
 				if !s.add(words) {
-					t.Fatalf("%s: %q is not text OLD NEW, make PATH JSON, mistake FIELD REASON or METHOD PATH JSON", scenesFile, line)
+					t.Fatalf("%s: %q is not text OLD NEW, query NAME VALUE, make PATH JSON, mistake FIELD REASON or METHOD PATH JSON", scenesFile, line)
 				}
 			}
 		}
@@ -72,6 +76,8 @@ func (s *scene) add(words []string) bool {
 			s.texts[words[1]] = words[2]
 		}
 		s.literals[words[1]] = words[2]
+	case "query":
+		s.query.Set(words[1], one.body)
 	case "mistake":
 		s.mistakes[words[1]] = one.body
 	case "make":
@@ -92,6 +98,16 @@ func (s *scene) spelled(text string, constant bool) string {
 		text = s.literals[text]
 	}
 	return spelled(text)
+}
+
+// ask adds the parameters that a request forgets.
+func (s *scene) ask(r *http.Request) {
+	if s == nil || len(s.query) == 0 {
+		return
+	}
+	all := r.URL.Query()
+	maps.Copy(all, s.query)
+	r.URL.RawQuery = all.Encode()
 }
 
 // path is the path of a step: {target}, {parent} and {group} stand for the target of the example, what that is in, and its group.
