@@ -69,6 +69,9 @@ func TestExamples(t *testing.T) {
 					if len(v.misses) == 0 && len(v.excused) > 0 {
 						got[i].excused++
 					}
+					if len(v.misses) == 0 && all.scenes[c.Name].corrects() {
+						got[i].corrected++
+					}
 				}
 				report(t, verdicts)
 				got[i].check(t, floors[m.name])

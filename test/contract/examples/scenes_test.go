@@ -2,6 +2,7 @@ package examples_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -16,8 +17,9 @@ import (
 type scene struct {
 	// texts are texts of the example that cannot be true, with others that can. Those of literals are no constants of the module.
 	texts, literals map[string]string
-	// query are parameters that the request forgets.
+	// query are parameters that the request forgets, and sent are members of its body, with their values or as the answer has them.
 	query url.Values
+	sent  []member
 	// makes are resources in a certain state. They are made first.
 	makes []step
 	// mistakes are fields of the documented answer that the answer to this request cannot have, with the reason.
@@ -25,6 +27,8 @@ type scene struct {
 	// steps are requests that come before that of the example.
 	steps []step
 }
+
+type member struct{ path, value string }
 
 type step struct{ method, path, body string }
 
@@ -53,7 +57,7 @@ func readScenes(t *testing.T) map[string]*scene {
 		default:
 			for _, s := range at {
 				if !s.add(words) {
-					t.Fatalf("%s: %q is not text OLD NEW, query NAME VALUE, make PATH JSON, mistake FIELD REASON or METHOD PATH JSON", scenesFile, line)
+					t.Fatalf("%s: %q is not text OLD NEW, query NAME VALUE, sent MEMBER JSON, make PATH JSON, mistake FIELD REASON or METHOD PATH JSON", scenesFile, line)
 				}
 			}
 		}
@@ -78,6 +82,8 @@ func (s *scene) add(words []string) bool {
 		s.literals[words[1]] = words[2]
 	case "query":
 		s.query.Set(words[1], one.body)
+	case "sent":
+		s.sent = append(s.sent, member{words[1], one.body})
 	case "mistake":
 		s.mistakes[words[1]] = one.body
 	case "make":
@@ -109,6 +115,37 @@ func (s *scene) ask(r *http.Request) {
 	maps.Copy(all, s.query)
 	r.URL.RawQuery = all.Encode()
 }
+
+// complete adds the members to the body that the request forgets: its documented answer has them, and only a client can set them.
+func (s *scene) complete(c *call) error {
+	if s == nil || len(s.sent) == 0 {
+		return nil
+	}
+	body := c.body()
+	if !body.IsValid() || !body.CanAddr() {
+		return fmt.Errorf("%s: %s has no body", scenesFile, c.Name)
+	}
+	document, answer := object(body.Interface()), object(c.answer.Interface())
+	for _, m := range s.sent {
+		value := at(answer, m.path)
+		if m.value != "" {
+			if err := json.Unmarshal([]byte(m.value), &value); err != nil {
+				return fmt.Errorf("%s: %w", m.value, err)
+			}
+		}
+		if value == nil || !set(document, m.path, value) {
+			return fmt.Errorf("%s: the answer has no %s, or the request has no place for it", scenesFile, m.path)
+		}
+	}
+	text, err := json.Marshal(document)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, body.Addr().Interface())
+}
+
+// corrects reports whether the scene changes the example itself.
+func (s *scene) corrects() bool { return s != nil && len(s.texts)+len(s.literals)+len(s.query)+len(s.sent) > 0 }
 
 // path is the path of a step: {target}, {parent} and {group} stand for the target of the example, what that is in, and its group.
 func path(c *call, text string) string {
