@@ -1,6 +1,7 @@
 package examples_test
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -24,7 +25,7 @@ type comparison struct {
 	call string
 	// mistakes are those of the example itself.
 	mistakes map[string]string
-	// excused are the fields that differ because of a mistake.
+	// excused are the mistakes because of which fields differ, with the reasons.
 	excused []string
 	misses  []miss
 }
@@ -200,11 +201,11 @@ func (c *comparison) mayLack(rule string, documented reflect.Value) bool {
 }
 
 func (c *comparison) mistaken(rule string) bool {
-	mistake := mistakes[rule] != "" || mistakes[c.call+" "+rule] != "" || c.mistakes[rule] != ""
-	if mistake && !slices.Contains(c.excused, rule) {
-		c.excused = append(c.excused, rule)
+	why := cmp.Or(mistakes[rule], mistakes[c.call+" "+rule], c.mistakes[rule])
+	if mistake := rule + ": " + why; why != "" && !slices.Contains(c.excused, mistake) {
+		c.excused = append(c.excused, mistake)
 	}
-	return mistake
+	return why != ""
 }
 
 // refers reports whether a value is a reference to a resource, or a list of them.
@@ -232,6 +233,8 @@ var secrets = map[string]bool{
 // computed are the fields whose values Azure sets itself, although their models do not say so. An example's value is made up.
 var computed = map[string]bool{
 	"AuthorizationPropertiesFormat.AuthorizationKey":                true,
+	"CustomDNSConfigPropertiesFormat.Fqdn":                          true,
+	"CustomDNSConfigPropertiesFormat.IPAddresses[]":                 true,
 	"BastionHostPropertiesFormat.DNSName":                           true,
 	"ExpressRouteCircuitPeeringPropertiesFormat.PrimaryAzurePort":   true,
 	"ExpressRouteCircuitPeeringPropertiesFormat.SecondaryAzurePort": true,
@@ -243,10 +246,7 @@ var computed = map[string]bool{
 // answers of one method alone, which stands before the field.
 var mistakes = map[string]string{
 	"AvailabilitySetProperties.Statuses":                                                          "recorded answers of Azure have none",
-	"ExpandedPropertiesPrincipal.DisplayName":                                                     "they are of a user whom the directory has not",
-	"ExpandedPropertiesPrincipal.Email":                                                           "as ExpandedPropertiesPrincipal.DisplayName",
 	"GalleryImageVersionSafetyProfile.PolicyViolations":                                           "Azure sets them for images that it finds to be unsafe, which the examples' are not",
-	"VirtualNetworkPeeringPropertiesFormat.PeeringSyncLevel":                                      "real answers say RemoteNotInSync until the other network has its peering, which the examples' have not",
 	"BlobServicesClient.SetServiceProperties BlobServiceProperties.SKU":                           "as FileServiceProperties.SKU",
 	"FileServicesClient.SetServiceProperties FileServiceProperties.SKU":                           "recorded answers of Azure to a PUT have no SKU, those to a GET have it",
 	"AccountProperties.AccountMigrationInProgress":                                                "the model says that it is null unless a migration goes on",

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/core"
 	"kaz/internal/localazure/providers"
 )
@@ -48,7 +49,7 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	smallest, floors := minimal(t), readResults(t)
-	got := make([]result, len(modules))
+	got, needed := make([]result, len(modules)), make([][]string, len(modules))
 	t.Run("modules", func(t *testing.T) {
 		for i, m := range modules {
 			t.Run(m.name, func(t *testing.T) {
@@ -60,7 +61,7 @@ func TestExamples(t *testing.T) {
 						continue
 					}
 					v := judge(t, all, smallest, c)
-					verdicts = append(verdicts, v)
+					verdicts, needed[i] = append(verdicts, v), append(needed[i], v.excused...)
 					got[i].others--
 					got[i].all++
 					if len(v.misses) == 0 {
@@ -78,6 +79,11 @@ func TestExamples(t *testing.T) {
 			})
 		}
 	})
+	for _, mistake := range all.mistakes() {
+		if !slices.Contains(slices.Concat(needed...), mistake) {
+			t.Errorf("no example needs the mistake %s", mistake)
+		}
+	}
 	if *update && !t.Failed() {
 		writeResults(t, got)
 	}
@@ -86,9 +92,12 @@ func TestExamples(t *testing.T) {
 // types are the types of every local Azure here. Reading their tables takes longer than an example.
 var types = sync.OnceValue(providers.All)
 
+// users are those that examples name.
+var users = []behaviour.User{{ObjectID: "a3bb8764-cb92-4276-9d2a-ca1e895e55ea", Name: "User Account", Email: "user@my-tenant.com"}}
+
 func build(t *testing.T) *core.Emulator {
 	t.Helper()
-	e, err := core.New(core.Options{Providers: types(), Download: download})
+	e, err := core.New(core.Options{Providers: types(), Download: download, Users: users})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,8 +177,8 @@ func report(t *testing.T, verdicts []verdict) {
 	t.Helper()
 	logged, causes := regexp.MustCompile(*verbose), map[string][]string{}
 	for _, v := range verdicts {
-		for _, rule := range v.excused {
-			cause := "but for " + rule
+		for _, mistake := range v.excused {
+			cause := "but for " + mistake
 			causes[cause] = append(causes[cause], v.Name)
 		}
 		for _, m := range v.misses {
@@ -177,7 +186,7 @@ func report(t *testing.T, verdicts []verdict) {
 			causes[cause] = append(causes[cause], v.Name)
 		}
 		if logged.MatchString(v.Name) {
-			t.Logf("%s %s %s\n%v but for %v\n%s\nsent: %s\nwant: %s\ngot:  %s", v.Name, v.sent.method, v.sent.path, v.misses, v.excused, strings.Join(v.refused, "\n"),
+			t.Logf("%s %s %s\n%v but for %q\n%s\nsent: %s\nwant: %s\ngot:  %s", v.Name, v.sent.method, v.sent.path, v.misses, v.excused, strings.Join(v.refused, "\n"),
 				v.sent.body, shown(v.answer), shown(reflect.ValueOf(v.got)))
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,6 +107,20 @@ func (s *scene) spelled(text string, constant bool) string {
 	return spelled(text)
 }
 
+// mistakes are those of all examples, with their reasons.
+func (a *known) mistakes() (all []string) {
+	for rule, why := range mistakes {
+		all = append(all, rule[strings.IndexByte(rule, ' ')+1:]+": "+why)
+	}
+	for _, s := range a.scenes {
+		for rule, why := range s.mistakes {
+			all = append(all, rule+": "+why)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // ask adds the parameters that a request forgets.
 func (s *scene) ask(r *http.Request) {
 	if s == nil || len(s.query) == 0 {
@@ -145,7 +160,9 @@ func (s *scene) complete(c *call) error {
 }
 
 // corrects reports whether the scene changes the example itself.
-func (s *scene) corrects() bool { return s != nil && len(s.texts)+len(s.literals)+len(s.query)+len(s.sent) > 0 }
+func (s *scene) corrects() bool {
+	return s != nil && len(s.texts)+len(s.literals)+len(s.query)+len(s.sent) > 0
+}
 
 // path is the path of a step: {target}, {parent} and {group} stand for the target of the example, what that is in, and its group.
 func path(c *call, text string) string {
