@@ -99,8 +99,14 @@ func (c *comparison) elements(rule string, documented, got, sent reflect.Value) 
 		c.add(rule, "an empty list")
 		return
 	}
+	seen := map[string]bool{}
 	for i := range documented.Len() {
 		want := documented.Index(i)
+		id := strings.ToLower(idOf(want) + " " + nameOf(want))
+		if seen[id] && idOf(want) != "" {
+			continue // there is no second resource with the same id
+		}
+		seen[id] = true
 		one := like(got, i, want)
 		if !one.IsValid() {
 			if !c.mayLack(rule, documented) {
@@ -129,6 +135,19 @@ func like(list reflect.Value, i int, other reflect.Value) reflect.Value {
 		return list.Index(i)
 	}
 	return reflect.Value{}
+}
+
+// idOf is the resource id of an element, "" if it has none.
+func idOf(element reflect.Value) string {
+	element = inside(element)
+	if !element.IsValid() || element.Kind() != reflect.Struct {
+		return ""
+	}
+	id := inside(element.FieldByName("ID"))
+	if !id.IsValid() || id.Kind() != reflect.String || !strings.HasPrefix(id.String(), "/subscriptions/") {
+		return ""
+	}
+	return id.String()
 }
 
 // nameOf is the name of an element without the names of its parents, "" if it has none.
@@ -217,11 +236,7 @@ func refers(v reflect.Value) bool {
 	if v.Kind() == reflect.Slice && v.Len() > 0 {
 		return refers(v.Index(0))
 	}
-	if v.Kind() != reflect.Struct {
-		return false
-	}
-	id := inside(v.FieldByName("ID"))
-	return id.IsValid() && id.Kind() == reflect.String && strings.HasPrefix(id.String(), "/subscriptions/")
+	return idOf(v) != ""
 }
 
 // secrets are the fields that the documentation shows and Azure does not.

@@ -55,3 +55,24 @@ func TestComparison(t *testing.T) {
 		})
 	}
 }
+
+// A list cannot have two resources with the same id: the first counts.
+func TestSameID(t *testing.T) {
+	tables := func(prefixes ...string) reflect.Value {
+		list := armnetwork.RouteTableListResult{}
+		for _, prefix := range prefixes {
+			one := table("r", prefix, armnetwork.RouteNextHopTypeInternet)
+			one.ID = new("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/routeTables/rt")
+			list.Value = append(list.Value, &one)
+		}
+		return reflect.ValueOf(list)
+	}
+	documented := tables("10.0.0.0/24", "10.1.0.0/24")
+	for prefix, misses := range map[string]int{"10.0.0.0/24": 0, "10.2.0.0/24": 1} {
+		compared := comparison{readOnly: func(string) bool { return false }}
+		compared.compare("", documented, tables(prefix), documented)
+		if len(compared.misses) != misses {
+			t.Errorf("%s: misses %v, want %d", prefix, compared.misses, misses)
+		}
+	}
+}
