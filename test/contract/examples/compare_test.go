@@ -214,9 +214,9 @@ var passing = map[string]bool{"Updating": true, "Creating": true, "Deleting": tr
 	"Accepted": true, "Running": true, "ResolvingDNS": true, "Connected": true, "Connecting": true, "NotConnected": true}
 
 // mayLack reports whether an answer need not have a field that an example shows: it shows which other resources refer to this one, which
-// the example does not make, or a secret.
+// the example does not make, a secret, or a member without content, which recorded answers of Azure leave out.
 func (c *comparison) mayLack(rule string, documented reflect.Value) bool {
-	return secrets[rule] || c.readOnly(strings.TrimSuffix(rule, "[]")) && refers(documented) || c.mistaken(rule)
+	return secrets[rule] || blank(documented) || c.readOnly(strings.TrimSuffix(rule, "[]")) && refers(documented) || c.mistaken(rule)
 }
 
 func (c *comparison) mistaken(rule string) bool {
@@ -237,6 +237,26 @@ func refers(v reflect.Value) bool {
 		return refers(v.Index(0))
 	}
 	return idOf(v) != ""
+}
+
+// blank reports whether a documented value is an empty text, an object without members, or a list of such objects. Azure shows empty
+// lists, which are not blank.
+func blank(v reflect.Value) bool {
+	v = inside(v)
+	switch {
+	case !v.IsValid():
+		return true
+	case v.Kind() == reflect.String:
+		return v.Len() == 0
+	case v.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			if !blank(v.Index(i)) {
+				return false
+			}
+		}
+		return v.Len() > 0
+	}
+	return v.Kind() == reflect.Struct && v.IsZero()
 }
 
 // secrets are the fields that the documentation shows and Azure does not.
@@ -260,21 +280,12 @@ var computed = map[string]bool{
 // mistakes are the fields that an answer cannot have, although the documentation shows them, with the reason. Some are mistakes in the
 // answers of one method alone, which stands before the field.
 var mistakes = map[string]string{
-	"AvailabilitySetProperties.Statuses":                                                          "recorded answers of Azure have none",
-	"GalleryImageVersionSafetyProfile.PolicyViolations":                                           "Azure sets them for images that it finds to be unsafe, which the examples' are not",
-	"BlobServicesClient.SetServiceProperties BlobServiceProperties.SKU":                           "as FileServiceProperties.SKU",
-	"FileServicesClient.SetServiceProperties FileServiceProperties.SKU":                           "recorded answers of Azure to a PUT have no SKU, those to a GET have it",
-	"AccountProperties.AccountMigrationInProgress":                                                "the model says that it is null unless a migration goes on",
-	"AccountProperties.IsSKUConversionBlocked":                                                    "the model says that it is null unless a migration goes on",
-	"VirtualNetworkGatewayConnectionsClient.BeginCreateOrUpdate VirtualNetworkGateway.Properties": "they are an empty object, and real answers have the id of the gateway alone",
-	"VirtualNetworkGatewayConnectionsClient.BeginCreateOrUpdate LocalNetworkGateway.Properties":   "they are an empty object, and real answers have the id of the gateway alone",
-	"VirtualNetworkGatewayConnectionsClient.Get VirtualNetworkGateway.Properties":                 "they are an empty object, and real answers have the id of the gateway alone",
-	"VirtualNetworkGatewayConnectionsClient.Get LocalNetworkGateway.Properties":                   "they are an empty object, and real answers have the id of the gateway alone",
-	"VirtualNetworkGatewayConnectionsClient.NewListPager VirtualNetworkGateway.Properties":        "they are an empty object, and real answers have the id of the gateway alone",
-	"VirtualNetworkGatewayConnectionsClient.NewListPager LocalNetworkGateway.Properties":          "they are an empty object, and real answers have the id of the gateway alone",
-	"VirtualNetworkGatewayConnectionsClient.BeginUpdateTags VirtualNetworkGateway.Properties":     "they are an empty object, and real answers have the id of the gateway alone",
-	"VirtualNetworkGatewayConnectionsClient.BeginUpdateTags LocalNetworkGateway.Properties":       "they are an empty object, and real answers have the id of the gateway alone",
-	"SubnetPropertiesFormat.Purpose":                                                              "it is empty in the examples, and recorded answers have none",
-	"SSHPublicKeyResource.Type":                                                                   "recorded answers of Azure have no type",
-	"VaultProperties.HsmPoolResourceID":                                                           "the examples' vaults are in no pool of hardware security modules",
+	"AvailabilitySetProperties.Statuses":                                "recorded answers of Azure have none",
+	"GalleryImageVersionSafetyProfile.PolicyViolations":                 "Azure sets them for images that it finds to be unsafe, which the examples' are not",
+	"BlobServicesClient.SetServiceProperties BlobServiceProperties.SKU": "as FileServiceProperties.SKU",
+	"FileServicesClient.SetServiceProperties FileServiceProperties.SKU": "recorded answers of Azure to a PUT have no SKU, those to a GET have it",
+	"AccountProperties.AccountMigrationInProgress":                      "the model says that it is null unless a migration goes on",
+	"AccountProperties.IsSKUConversionBlocked":                          "the model says that it is null unless a migration goes on",
+	"SSHPublicKeyResource.Type":                                         "recorded answers of Azure have no type",
+	"VaultProperties.HsmPoolResourceID":                                 "the examples' vaults are in no pool of hardware security modules",
 }

@@ -76,3 +76,18 @@ func TestSameID(t *testing.T) {
 		}
 	}
 }
+
+// Members without content may be missing, and empty lists may not.
+func TestBlank(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  bool
+	}{
+		{"", true}, {"text", false}, {armnetwork.VirtualWanProperties{}, true}, {table("r", "", ""), false}, {[]*armnetwork.SubResource{}, false},
+		{[]*armnetwork.SubResource{{}, {}}, true}, {[]*armnetwork.SubResource{{ID: new("id")}, {}}, false}, {0, false},
+	} {
+		if got := blank(reflect.ValueOf(c.value)); got != c.want {
+			t.Errorf("blank(%#v) = %v", c.value, got)
+		}
+	}
+}

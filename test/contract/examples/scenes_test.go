@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -137,6 +138,9 @@ func (s *scene) complete(c *call) error {
 		return nil
 	}
 	body := c.body()
+	if !body.IsValid() {
+		body = c.option()
+	}
 	if !body.IsValid() || !body.CanAddr() {
 		return fmt.Errorf("%s: %s has no body", scenesFile, c.Name)
 	}
@@ -157,6 +161,27 @@ func (s *scene) complete(c *call) error {
 		return err
 	}
 	return json.Unmarshal(text, body.Addr().Interface())
+}
+
+// option is the body that the options of the call may have, invalid for none.
+func (c *call) option() reflect.Value {
+	last := c.arguments[len(c.arguments)-1]
+	if last.Kind() != reflect.Pointer {
+		return reflect.Value{}
+	}
+	if last.IsNil() {
+		last = reflect.New(last.Type().Elem())
+		c.arguments[len(c.arguments)-1] = last
+	}
+	for _, field := range last.Elem().Fields() {
+		if field.Kind() == reflect.Pointer && field.Type().Elem().Kind() == reflect.Struct {
+			if field.IsNil() {
+				field.Set(reflect.New(field.Type().Elem()))
+			}
+			return field.Elem()
+		}
+	}
+	return reflect.Value{}
 }
 
 // corrects reports whether the scene changes the example itself.
