@@ -99,14 +99,11 @@ func (c *comparison) elements(rule string, documented, got, sent reflect.Value) 
 		c.add(rule, "an empty list")
 		return
 	}
-	seen := map[string]bool{}
 	for i := range documented.Len() {
 		want := documented.Index(i)
-		id := strings.ToLower(idOf(want) + " " + nameOf(want))
-		if seen[id] && idOf(want) != "" {
-			continue // there is no second resource with the same id
+		if idOf(want) != "" && i > 0 && reflect.DeepEqual(want.Interface(), documented.Index(i-1).Interface()) {
+			continue // the same resource once more
 		}
-		seen[id] = true
 		one := like(got, i, want)
 		if !one.IsValid() {
 			if !c.mayLack(rule, documented) {
@@ -239,24 +236,10 @@ func refers(v reflect.Value) bool {
 	return idOf(v) != ""
 }
 
-// blank reports whether a documented value is an empty text, an object without members, or a list of such objects. Azure shows empty
-// lists, which are not blank.
+// blank reports whether a documented value is an empty text, or an object without members.
 func blank(v reflect.Value) bool {
 	v = inside(v)
-	switch {
-	case !v.IsValid():
-		return true
-	case v.Kind() == reflect.String:
-		return v.Len() == 0
-	case v.Kind() == reflect.Slice:
-		for i := range v.Len() {
-			if !blank(v.Index(i)) {
-				return false
-			}
-		}
-		return v.Len() > 0
-	}
-	return v.Kind() == reflect.Struct && v.IsZero()
+	return v.IsValid() && v.IsZero() && (v.Kind() == reflect.String || v.Kind() == reflect.Struct)
 }
 
 // secrets are the fields that the documentation shows and Azure does not.
