@@ -186,8 +186,8 @@ func report(t *testing.T, verdicts []verdict) {
 			causes[cause] = append(causes[cause], v.Name)
 		}
 		if logged.MatchString(v.Name) {
-			t.Logf("%s %s %s\n%v but for %q\n%s\nsent: %s\nwant: %s\ngot:  %s", v.Name, v.sent.method, v.sent.path, v.misses, v.excused, strings.Join(v.refused, "\n"),
-				v.sent.body, shown(v.answer), shown(reflect.ValueOf(v.got)))
+			t.Logf("%s %s %s\n%v but for %q\n%s\nsent: %s\nwant: %s\ngot:  %s", v.Name, v.sent.method, v.sent.path, v.misses,
+				v.excused, strings.Join(v.refused, "\n"), v.sent.body, shown(v.answer), shown(reflect.ValueOf(v.got)))
 		}
 	}
 	names := slices.SortedFunc(maps.Keys(causes), func(a, b string) int {
