@@ -3,6 +3,7 @@ package examples_test
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
@@ -63,6 +64,7 @@ func TestRepeatedResource(t *testing.T) {
 		for _, prefix := range prefixes {
 			one := table("r", prefix, armnetwork.RouteNextHopTypeInternet)
 			one.ID = new("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/routeTables/rt")
+			one.Name = new(strings.TrimSuffix(prefix, "/24"))
 			list.Value = append(list.Value, &one)
 		}
 		return reflect.ValueOf(list)
