@@ -25,6 +25,13 @@ type Principal struct {
 	Azure bool `json:"azure,omitempty"`
 }
 
+// User is a user of the directory. It has no credentials here: it is a principal that role assignments may name.
+type User struct {
+	ObjectID string `json:"objectId"`
+	Name     string `json:"name"` // the name that is shown
+	Email    string `json:"email"`
+}
+
 // IDs are the ids of the application and the object of a principal, both empty for none.
 func (p *Principal) IDs() (application, object string) {
 	if p == nil {

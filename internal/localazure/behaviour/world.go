@@ -92,6 +92,8 @@ type World interface {
 	TenantOf(subscription string) string
 	// Quota is the limit of a quota of vCPUs in each region. Quotas that are not given are not enforced.
 	Quota(name string) (limit int, given bool)
+	// User is the user of the directory with an object id.
+	User(objectID string) (User, bool)
 	// Boots reports whether machines with custom data boot. In other Azures they are documents.
 	Boots() bool
 }

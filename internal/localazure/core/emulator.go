@@ -41,6 +41,8 @@ type Options struct {
 	// Quotas are the limits of vCPUs in each region, by the names that the list of usages has, such as "cores" or
 	// "standardDSv5Family". Others are so large that they are never reached.
 	Quotas map[string]int
+	// Users are the users of the directory.
+	Users []behaviour.User
 	// Providers are the resource types. Package providers has the table of all.
 	Providers []behaviour.Provider
 	// Authenticator checks bearer tokens. Nil lets every request in as an owner.
@@ -163,7 +165,7 @@ func New(o Options) (*Emulator, error) {
 	}
 	w := world.New(world.Parts{
 		Tenancy: world.Tenancy{Main: o.Subscription, MainTenant: o.Tenant, Others: o.Subscriptions, Quotas: o.Quotas,
-			Booting: o.Boots},
+			Users: o.Users, Booting: o.Boots},
 		AccessControl: o.AccessControl, Kinds: kinds, Groups: kinds.Of(groups), Random: random.New(o.Seed), Faults: faults,
 		Latency: latency.Model{Factor: latency.NewFactor(o.Latency), Table: table, Random: draws}, Log: o.Log, MostStored: o.MostStored,
 		Written:    o.Written,

@@ -19,6 +19,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/host/userfile"
+	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/core"
 	"kaz/internal/localazure/plane/token"
 )
@@ -31,6 +32,8 @@ type File struct {
 	Applications      []Entry  `json:"applications"`
 	ManagedIdentities []Entry  `json:"managedIdentities"`
 	Issuers           []Issuer `json:"issuers"`
+	// Users are users of the directory. They cannot log in: role requests and schedules show their names.
+	Users []behaviour.User `json:"users"`
 }
 
 // Entry is an application or a managed identity.
@@ -91,6 +94,13 @@ func Read(file string) (File, []token.Issuer, error) {
 	}
 	for i := range ids.ManagedIdentities {
 		r.entry(fmt.Sprintf("managedIdentities[%d]", i), &ids.ManagedIdentities[i], true)
+	}
+	for i, u := range ids.Users {
+		field := fmt.Sprintf("users[%d]", i)
+		r.guid(field+".objectId", u.ObjectID)
+		if u.Name == "" {
+			r.note("%s.name is missing: it is the name that is shown", field)
+		}
 	}
 	issuers := r.issuers(ids.Issuers)
 	for i, p := range r.problems {

@@ -209,9 +209,9 @@ func (a *Server) startEmulator(o Options, s settings, keys *keys) error {
 	}
 	var err error
 	a.emulator, err = core.New(core.Options{
-		Subscription: a.info.Subscription, Tenant: a.info.Tenant, Subscriptions: s.others, Providers: providers.All(),
-		Authenticator: a.tokens, Latency: s.latency, Throttle: s.throttle, Quotas: s.quotas, AccessControl: s.accessControl,
-		Boots: o.Boots, Seed: o.Seed, Log: a.log, RequestLog: a.requestLog, Download: a.download,
+		Subscription: a.info.Subscription, Tenant: a.info.Tenant, Subscriptions: s.others, Users: s.identities.Users,
+		Providers: providers.All(), Authenticator: a.tokens, Latency: s.latency, Throttle: s.throttle, Quotas: s.quotas,
+		AccessControl: s.accessControl, Boots: o.Boots, Seed: o.Seed, Log: a.log, RequestLog: a.requestLog, Download: a.download,
 		Written: a.recorder.Written,
 	})
 	if err != nil {

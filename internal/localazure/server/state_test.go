@@ -256,6 +256,8 @@ applications:
 - {clientId: aaaaaaaa-0000-0000-0000-000000000001, system: true}
 managedIdentities:
 - {clientId: aaaaaaaa-0000-0000-0000-000000000002, secrets: [s]}
+users:
+- {objectId: me, email: me@example.org}
 issuers:
 - {issuer: x, keys: {keys: []}}
 - {issuer: x}
@@ -278,6 +280,7 @@ issuers:
 		"applications[1].roleAssignments[0]: role is required", "applications[1].roleAssignments[0].scope",
 		"applications[2].clientId: aaaaaaaa-0000-0000-0000-000000000001 is used in applications[1].clientId already",
 		"applications[2]: system and resourceId are for managed identities", "managedIdentities[0]: a managed identity has no secrets",
+		`users[0].objectId: "me" is not a GUID`, "users[0].name is missing",
 		"issuers[0]: the JSON web key set has no keys", "issuers[1]: issuer x is in issuers[0] already",
 		`fault "flood": want error`,
 	} {

@@ -286,6 +286,9 @@ func read(t *testing.T, scenes map[string]*scene, create factory, function any) 
 		m.Text = scenes[e.Name].spelled
 		c, err := bind(m, create, e)
 		if err == nil {
+			err = scenes[e.Name].complete(c)
+		}
+		if err == nil {
 			err = c.capture()
 		}
 		if err != nil {

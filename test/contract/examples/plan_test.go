@@ -580,38 +580,52 @@ func (s *setup) repair(id azure.ID, sent map[string]any, reply string) bool {
 	return false
 }
 
-// at is what a document has at a path.
+// at is what a document has at a path such as properties.rules[0].name.
 func at(document any, path string) any {
-	for name := range strings.SplitSeq(path, ".") {
-		inner, _ := document.(map[string]any)
-		document = inner[name]
-	}
-	return document
+	words := steps(path)
+	holder := holderOf(document, words)
+	return holder[words[len(words)-1]]
 }
 
-// remove takes a member such as properties.rules[0].name away, and reports whether it was there.
+// set gives a document a member, and reports whether the document has a place for it.
+func set(document any, path string, value any) bool {
+	words := steps(path)
+	holder := holderOf(document, words)
+	if holder != nil {
+		holder[words[len(words)-1]] = value
+	}
+	return holder != nil
+}
+
+// remove takes a member away, and reports whether it was there.
 func remove(document any, path string) bool {
-	words := strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
-	for i, word := range words {
+	words := steps(path)
+	holder := holderOf(document, words)
+	_, has := holder[words[len(words)-1]]
+	delete(holder, words[len(words)-1])
+	return has
+}
+
+func steps(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' })
+}
+
+// holderOf is the object that has, or may have, the member at a path, nil for none.
+func holderOf(document any, words []string) map[string]any {
+	for _, word := range words[:len(words)-1] {
 		switch d := document.(type) {
 		case map[string]any:
-			if i == len(words)-1 {
-				_, has := d[word]
-				delete(d, word)
-				return has
-			}
 			document = d[word]
 		case []any:
 			n, err := strconv.Atoi(word)
 			if err != nil || n >= len(d) {
-				return false
+				return nil
 			}
 			document = d[n]
-		default:
-			return false
 		}
 	}
-	return false
+	holder, _ := document.(map[string]any)
+	return holder
 }
 
 // attempt sends a resource and returns the refusal, "" if the resource was made.

@@ -3,6 +3,7 @@ package examples_test
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/network/armnetwork/v9"
@@ -53,5 +54,43 @@ func TestComparison(t *testing.T) {
 				t.Errorf("misses %v, want %v", compared.misses, c.want)
 			}
 		})
+	}
+}
+
+// A list has a resource once, however often its documentation repeats it.
+func TestRepeatedResource(t *testing.T) {
+	tables := func(prefixes ...string) reflect.Value {
+		list := armnetwork.RouteTableListResult{}
+		for _, prefix := range prefixes {
+			one := table("r", prefix, armnetwork.RouteNextHopTypeInternet)
+			one.ID = new("/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/routeTables/rt")
+			one.Name = new(strings.TrimSuffix(prefix, "/24"))
+			list.Value = append(list.Value, &one)
+		}
+		return reflect.ValueOf(list)
+	}
+	got := tables("10.0.0.0/24")
+	for second, misses := range map[string]int{"10.0.0.0/24": 0, "10.1.0.0/24": 1} {
+		documented := tables("10.0.0.0/24", second)
+		compared := comparison{readOnly: func(string) bool { return false }}
+		compared.compare("", documented, got, reflect.Value{})
+		if len(compared.misses) != misses {
+			t.Errorf("a second element with %s: misses %v, want %d", second, compared.misses, misses)
+		}
+	}
+}
+
+// Members without content may be missing, and empty lists may not.
+func TestBlank(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  bool
+	}{
+		{"", true}, {"text", false}, {armnetwork.VirtualWanProperties{}, true}, {table("r", "", ""), false}, {[]*armnetwork.SubResource{}, false},
+		{[]*armnetwork.SubResource{{}}, false}, {0, false},
+	} {
+		if got := blank(reflect.ValueOf(c.value)); got != c.want {
+			t.Errorf("blank(%#v) = %v", c.value, got)
+		}
 	}
 }

@@ -2,8 +2,13 @@ package examples_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
+	"net/http"
+	"net/url"
 	"os"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +19,9 @@ import (
 type scene struct {
 	// texts are texts of the example that cannot be true, with others that can. Those of literals are no constants of the module.
 	texts, literals map[string]string
+	// query are parameters that the request forgets, and sent are members of its body, with their values or as the answer has them.
+	query url.Values
+	sent  []member
 	// makes are resources in a certain state. They are made first.
 	makes []step
 	// mistakes are fields of the documented answer that the answer to this request cannot have, with the reason.
@@ -21,6 +29,8 @@ type scene struct {
 	// steps are requests that come before that of the example.
 	steps []step
 }
+
+type member struct{ path, value string }
 
 type step struct{ method, path, body string }
 
@@ -42,14 +52,14 @@ func readScenes(t *testing.T) map[string]*scene {
 			at = nil
 			for _, name := range words {
 				if all[name] == nil {
-					all[name] = &scene{texts: map[string]string{}, literals: map[string]string{}, mistakes: map[string]string{}}
+					all[name] = &scene{texts: map[string]string{}, literals: map[string]string{}, mistakes: map[string]string{}, query: url.Values{}}
 				}
 				at = append(at, all[name])
 			}
 		default:
 			for _, s := range at {
 				if !s.add(words) {
-					t.Fatalf("%s: %q is not text OLD NEW, make PATH JSON, mistake FIELD REASON or METHOD PATH JSON", scenesFile, line)
+					t.Fatalf("%s: %q is not text OLD NEW, query NAME VALUE, sent MEMBER JSON, make PATH JSON, mistake FIELD REASON or METHOD PATH JSON", scenesFile, line)
 				}
 			}
 		}
@@ -72,6 +82,10 @@ func (s *scene) add(words []string) bool {
 			s.texts[words[1]] = words[2]
 		}
 		s.literals[words[1]] = words[2]
+	case "query":
+		s.query.Set(words[1], one.body)
+	case "sent":
+		s.sent = append(s.sent, member{words[1], one.body})
 	case "mistake":
 		s.mistakes[words[1]] = one.body
 	case "make":
@@ -92,6 +106,87 @@ func (s *scene) spelled(text string, constant bool) string {
 		text = s.literals[text]
 	}
 	return spelled(text)
+}
+
+// mistakes are those of all examples, with their reasons.
+func (a *known) mistakes() (all []string) {
+	for rule, why := range mistakes {
+		all = append(all, rule[strings.IndexByte(rule, ' ')+1:]+": "+why)
+	}
+	for _, s := range a.scenes {
+		for rule, why := range s.mistakes {
+			all = append(all, rule+": "+why)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// ask adds the parameters that a request forgets.
+func (s *scene) ask(r *http.Request) {
+	if s == nil || len(s.query) == 0 {
+		return
+	}
+	all := r.URL.Query()
+	maps.Copy(all, s.query)
+	r.URL.RawQuery = all.Encode()
+}
+
+// complete adds the members to the body that the request forgets: its documented answer has them, and only a client can set them.
+func (s *scene) complete(c *call) error {
+	if s == nil || len(s.sent) == 0 {
+		return nil
+	}
+	body := c.body()
+	if !body.IsValid() {
+		body = c.option()
+	}
+	if !body.IsValid() || !body.CanAddr() {
+		return fmt.Errorf("%s: %s has no body", scenesFile, c.Name)
+	}
+	document, answer := object(body.Interface()), object(c.answer.Interface())
+	for _, m := range s.sent {
+		value := at(answer, m.path)
+		if m.value != "" {
+			if err := json.Unmarshal([]byte(m.value), &value); err != nil {
+				return fmt.Errorf("%s: %w", m.value, err)
+			}
+		}
+		if value == nil || !set(document, m.path, value) {
+			return fmt.Errorf("%s: the answer has no %s, or the request has no place for it", scenesFile, m.path)
+		}
+	}
+	text, err := json.Marshal(document)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, body.Addr().Interface())
+}
+
+// option is the body that the options of the call may have, invalid for none.
+func (c *call) option() reflect.Value {
+	last := c.arguments[len(c.arguments)-1]
+	if last.Kind() != reflect.Pointer {
+		return reflect.Value{}
+	}
+	if last.IsNil() {
+		last = reflect.New(last.Type().Elem())
+		c.arguments[len(c.arguments)-1] = last
+	}
+	for _, field := range last.Elem().Fields() {
+		if field.Kind() == reflect.Pointer && field.Type().Elem().Kind() == reflect.Struct {
+			if field.IsNil() {
+				field.Set(reflect.New(field.Type().Elem()))
+			}
+			return field.Elem()
+		}
+	}
+	return reflect.Value{}
+}
+
+// corrects reports whether the scene changes the example itself.
+func (s *scene) corrects() bool {
+	return s != nil && len(s.texts)+len(s.literals)+len(s.query)+len(s.sent) > 0
 }
 
 // path is the path of a step: {target}, {parent} and {group} stand for the target of the example, what that is in, and its group.

@@ -496,6 +496,20 @@ func TestADeletedScaleSetLeavesNothing(t *testing.T) {
 	w.must("DELETE", vnet, "")
 }
 
+// Addresses of the SKU Basic are dynamic, and those of others are static.
+func TestAllocationOfInstanceAddresses(t *testing.T) {
+	for sku, want := range map[string]string{"Basic": "Dynamic", "Standard": "Static"} {
+		w := newSubscription(t, core.Options{})
+		w.scaleSet(model{capacity: 1, address: behaviour.Object{"publicIPAddressConfiguration": behaviour.Object{"name": "pub",
+			"sku": behaviour.Object{"name": sku}}}})
+		for _, address := range w.list(set + "/publicIPAddresses") {
+			if got := behaviour.Text(address, "properties.publicIPAllocationMethod"); got != want {
+				t.Errorf("an address of the SKU %s is %s, want %s", sku, got, want)
+			}
+		}
+	}
+}
+
 func TestInstancePublicAddresses(t *testing.T) {
 	w := newSubscription(t, core.Options{})
 	w.scaleSet(model{capacity: 2, address: behaviour.Object{"publicIPAddressConfiguration": behaviour.Object{"name": "pub"}}})

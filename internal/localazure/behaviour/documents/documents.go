@@ -1,5 +1,5 @@
 // Package documents has resource types that are documents and little else. A client can create, read, change, list and
-// delete these resources, and they affect no other resource. Some are created with other resources, or have keys. Layer L2.
+// delete these resources, and few of them affect other resources. Some are created with other resources, or have keys. Layer L2.
 package documents
 
 import (
@@ -65,6 +65,7 @@ var computed = map[string]struct {
 }{
 	"Microsoft.App/containerApps":                                                   {"properties.configuration.ingress.fqdn", nameApp},
 	"Microsoft.ContainerInstance/containerGroups":                                   {"properties.ipAddress.ip", addressGroup},
+	"Microsoft.Network/expressRouteCrossConnections":                                {"properties.bandwidthInMbps", joinCircuit},
 	"Microsoft.Network/networkManagers/ipamPools":                                   {"properties.ipAddressType", addressFamilies},
 	"Microsoft.Network/networkManagers/networkGroups/staticMembers":                 {"properties.region", locateMember},
 	"Microsoft.Network/networkManagers/verifierWorkspaces/reachabilityAnalysisRuns": {"properties.intentContent", copyIntent},

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/behaviourtest"
 	"kaz/internal/localazure/behaviour/documents"
 	"kaz/internal/localazure/behaviour/resources"
@@ -45,6 +46,26 @@ func TestADocumentIsCreatedReadChangedAndDeleted(t *testing.T) {
 		exchange{Do: "GET ~~/providers/microsoft.operationalinsights/workspaces", Has: has{"value.#": 1}},
 		exchange{Do: "DELETE " + workspace, Status: 202, Header: map[string]string{"Location": "*"}},
 		exchange{Do: "DELETE " + workspace, Status: 204},
+	)
+}
+
+// A cross connection shows the bandwidth and the place of its circuit, and its provider provisions the circuit with it.
+func TestCrossConnectionOfACircuit(t *testing.T) {
+	circuits := behaviour.Provider{Types: []behaviour.Type{{Name: "Microsoft.Network/expressRouteCircuits", Style: behaviour.Plain("test"),
+		Where: behaviour.Located}}}
+	a := behaviourtest.Start(t, resources.Provider(), documents.Provider(), circuits)
+	const connection, circuit = "~/providers/Microsoft.Network/expressRouteCrossConnections/key", "/providers/Microsoft.Network/expressRouteCircuits/er"
+	body := func(state string) string {
+		return `{"location":"eastus","properties":{` + state + `"expressRouteCircuit":{"id":"` + behaviourtest.Group + circuit + `"}}}`
+	}
+	a.Run(
+		exchange{Do: "PUT ~" + circuit, Status: 201, Body: `{"location":"eastus","properties":{"serviceProviderProvisioningState":"NotProvisioned",
+			"serviceProviderProperties":{"bandwidthInMbps":200,"peeringLocation":"Madrid"}}}`},
+		exchange{Do: "PUT " + connection, Status: 200, Body: body("")},
+		exchange{Do: "GET " + connection, Has: has{"properties.bandwidthInMbps": 200, "properties.peeringLocation": "Madrid"}},
+		exchange{Do: "GET ~" + circuit, Has: has{"properties.serviceProviderProvisioningState": "NotProvisioned"}},
+		exchange{Do: "PUT " + connection, Status: 200, Body: body(`"serviceProviderProvisioningState":"Provisioned",`)},
+		exchange{Do: "GET ~" + circuit, Has: has{"properties.serviceProviderProvisioningState": "Provisioned"}},
 	)
 }
 

@@ -49,6 +49,7 @@ func machines() behaviour.Provider {
 		{Name: scaleSets + "/virtualMachines/networkInterfaces", Style: plain, Where: behaviour.Anywhere},
 		{Name: scaleSets + "/virtualMachines/networkInterfaces/ipConfigurations", Style: plain, Inline: "properties.ipConfigurations"},
 		{Name: "Microsoft.Storage/storageAccounts", Style: plain, Where: behaviour.Located},
+		{Name: "Microsoft.ContainerRegistry/registries", Style: plain, Where: behaviour.Located},
 	}}
 }
 

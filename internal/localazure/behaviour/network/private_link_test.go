@@ -232,6 +232,24 @@ func TestZoneGroupWritesRecords(t *testing.T) {
 	c.refused("GET", zone+"/A/files", "", 404, "NotFound")
 }
 
+// A registry has a second name for its layers, with the region. Each name has an address of its own.
+func TestEndpointOfARegistry(t *testing.T) {
+	c := start(t)
+	c.linkable()
+	registry, privateZone := group+"/providers/Microsoft.ContainerRegistry/registries/Images", net+"/privateDnsZones/privatelink.azurecr.io"
+	c.put(registry, `{"location":"eastus"}`)
+	c.put(privateZone, `{"location":"global"}`)
+	names := `{"properties":{"customDnsConfigs":[{"fqdn":"images.azurecr.io","ipAddresses":["10.0.0.5"]},
+		{"fqdn":"images.eastus.data.azurecr.io","ipAddresses":["10.0.0.6"]}]}}`
+	body := endpointBody(registry, `,"groupIds":["registry"]`)
+	c.has(c.put(endpoint, body), names)
+	c.has(c.put(endpoint, body), names)
+	c.put(endpoint+"/privateDnsZoneGroups/group",
+		`{"properties":{"privateDnsZoneConfigs":[{"name":"z","properties":{"privateDnsZoneId":"`+privateZone+`"}}]}}`)
+	c.has(c.get(privateZone+"/A/images"), `{"properties":{"aRecords":[{"ipv4Address":"10.0.0.5"}]}}`)
+	c.has(c.get(privateZone+"/A/images.eastus.data"), `{"properties":{"aRecords":[{"ipv4Address":"10.0.0.6"}]}}`)
+}
+
 func TestEndpointMovesToAnotherService(t *testing.T) {
 	c := start(t)
 	c.linkable()
@@ -250,11 +268,10 @@ func TestEndpointNames(t *testing.T) {
 	c := start(t)
 	c.linkable()
 	for target, want := range map[string]string{
-		"Microsoft.Storage/storageAccounts/Acct blob":            "acct.blob.core.windows.net",
-		"Microsoft.Storage/storageAccounts/acct file_secondary":  "acct.file.core.windows.net",
-		"Microsoft.KeyVault/vaults/safe vault":                   "safe.vault.azure.net",
-		"Microsoft.ContainerRegistry/registries/images registry": "images.azurecr.io",
-		"Microsoft.Sql/servers/db sqlServer":                     "",
+		"Microsoft.Storage/storageAccounts/Acct blob":           "acct.blob.core.windows.net",
+		"Microsoft.Storage/storageAccounts/acct file_secondary": "acct.file.core.windows.net",
+		"Microsoft.KeyVault/vaults/safe vault":                  "safe.vault.azure.net",
+		"Microsoft.Sql/servers/db sqlServer":                    "",
 	} {
 		id, sub, _ := strings.Cut(target, " ")
 		if strings.Contains(id, "storageAccounts") {

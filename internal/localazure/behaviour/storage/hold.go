@@ -58,10 +58,38 @@ func changeLegalHold(c *behaviour.Call, change func(held []string, tag string) [
 	return reply, nil
 }
 
+// policyHistory is the field of an immutability policy with its changes, which its container shows.
+const policyHistory = behaviour.Private + "history"
+
+// notePut notes in the history of a policy that it was written.
+func notePut(c *behaviour.Call) error {
+	noteChange(c, "put")
+	return nil
+}
+
+func noteChange(c *behaviour.Call, update string) {
+	properties := behaviour.Sub(c.Doc, "properties")
+	change := behaviour.Object{"update": update, "timestamp": behaviour.Timestamp(c.Now()), "tenantId": c.Tenant()}
+	for _, name := range []string{"immutabilityPeriodSinceCreationInDays", "allowProtectedAppendWrites", "allowProtectedAppendWritesAll"} {
+		if value := properties[name]; value != nil {
+			change[name] = value
+		}
+	}
+	_, change["objectIdentifier"] = c.Caller.Principal.IDs()
+	c.Doc[policyHistory] = append(behaviour.Array(c.Doc, policyHistory), change)
+}
+
 // lockPolicy locks an immutability policy, extendPolicy changes the period of a locked one.
 func lockPolicy(c *behaviour.Call) (any, error) {
 	behaviour.Set(c.Doc, "properties.state", "Locked")
-	return c.Doc, nil
+	noteChange(c, "lock")
+	return shownPolicy(c), nil
+}
+
+func shownPolicy(c *behaviour.Call) behaviour.Object {
+	shown := behaviour.Clone(c.Doc)
+	behaviour.Hide(shown)
+	return shown
 }
 
 func extendPolicy(c *behaviour.Call) (any, error) {
@@ -75,7 +103,8 @@ func extendPolicy(c *behaviour.Call) (any, error) {
 	if given {
 		behaviour.Set(c.Doc, days, now)
 	}
-	return c.Doc, nil
+	noteChange(c, "extend")
+	return shownPolicy(c), nil
 }
 
 // refuseLocked refuses to delete a locked policy.
@@ -96,7 +125,8 @@ func noPolicy(c *behaviour.Call) any {
 func showPolicy(c *behaviour.Call, view behaviour.Object) {
 	for _, policy := range c.List(c.ID, policyType) {
 		behaviour.Set(view, "properties.hasImmutabilityPolicy", true)
-		shown := behaviour.Object{"updateHistory": []any{}, "properties": behaviour.Clone(behaviour.Sub(policy, "properties"))}
+		history := append([]any{}, behaviour.Array(policy, policyHistory)...)
+		shown := behaviour.Object{"updateHistory": history, "properties": behaviour.Clone(behaviour.Sub(policy, "properties"))}
 		if etag := behaviour.Text(policy, "etag"); etag != "" {
 			shown["etag"] = strings.Trim(etag, `"`)
 		}

@@ -4,6 +4,7 @@ package storage
 
 import (
 	_ "embed"
+	"slices"
 
 	"kaz/internal/localazure/behaviour"
 )
@@ -29,6 +30,8 @@ func Provider() behaviour.Provider {
 		case policyType:
 			t.Actions = map[string]behaviour.Action{"lock": {Do: lockPolicy}, "extend": {Do: extendPolicy}}
 			t.Refuse, t.DeleteReply = refuseLocked, noPolicy
+			t.Own, t.Settle = append(slices.Clip(t.Own), policyHistory), notePut
+			t.Show = func(_ *behaviour.Call, view behaviour.Object) { behaviour.Hide(view) }
 		case QueueType:
 			completeQueue(t)
 		case AccountType + "/encryptionScopes":

@@ -171,7 +171,7 @@ func TestPrivateEndpointConnectionsOfAnAccount(t *testing.T) {
 func TestHolds(t *testing.T) {
 	a := withAccount(t, standard)
 	const container = account + "/blobServices/default/containers/c-1"
-	const policy = container + "/immutabilityPolicies/default"
+	const policy, history = container + "/immutabilityPolicies/default", "properties.immutabilityPolicy.updateHistory."
 	body := func(days string) string {
 		return `{"properties":{"immutabilityPeriodSinceCreationInDays":` + days + `}}`
 	}
@@ -188,7 +188,12 @@ func TestHolds(t *testing.T) {
 			"properties.immutabilityPolicy.properties.immutabilityPeriodSinceCreationInDays": 3}},
 		exchange{Do: "POST " + policy + "/extend", Body: body("9"), Status: 409, Code: "ImmutabilityPolicyUpdateNotAllowed"},
 		exchange{Do: "POST " + policy + "/lock", Has: has{"properties.state": "Locked"}},
-		exchange{Do: "POST " + policy + "/extend", Body: body("9"), Has: has{"properties.immutabilityPeriodSinceCreationInDays": 9}},
+		exchange{Do: "POST " + policy + "/extend", Body: body("9"), Has: has{"properties.immutabilityPeriodSinceCreationInDays": 9,
+			"$history": nil}},
+		exchange{Do: "GET " + policy, Has: has{"properties.state": "Locked", "$history": nil}},
+		exchange{Do: "GET " + container, Has: has{history + "#": 3, history + "0.update": "put", history + "1.update": "lock",
+			history + "2.update": "extend", history + "1.immutabilityPeriodSinceCreationInDays": 3,
+			history + "2.immutabilityPeriodSinceCreationInDays": 9}},
 		exchange{Do: "DELETE " + policy, Status: 409, Code: "ContainerImmutabilityPolicyFailure"},
 		exchange{Do: "PUT " + container + "2", Body: `{}`, Status: 201},
 		exchange{Do: "PUT " + container + "2/immutabilityPolicies/default", Body: body("3")},

@@ -3,6 +3,8 @@ package world
 import (
 	"cmp"
 	"strings"
+
+	"kaz/internal/localazure/behaviour"
 )
 
 // Subscription is a subscription other than the main subscription. Without a tenant it
@@ -15,6 +17,7 @@ type Tenancy struct {
 	Main, MainTenant string // the main subscription and its tenant
 	Others           []Subscription
 	Quotas           map[string]int
+	Users            []behaviour.User
 	Booting          bool // something boots the machines
 }
 
@@ -35,6 +38,16 @@ func (t *Tenancy) Quota(name string) (limit int, given bool) {
 		}
 	}
 	return 0, false
+}
+
+// User implements [behaviour.World].
+func (t *Tenancy) User(objectID string) (behaviour.User, bool) {
+	for _, u := range t.Users {
+		if strings.EqualFold(u.ObjectID, objectID) {
+			return u, true
+		}
+	}
+	return behaviour.User{}, false
 }
 
 // Subscriptions implements [behaviour.World].

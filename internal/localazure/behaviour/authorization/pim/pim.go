@@ -92,7 +92,7 @@ func fillRequest(c *behaviour.Call, target string) error {
 		"ticketInfo": behaviour.Object{}, target: c.ID.Name(), "expandedProperties": behaviour.Object{
 			"scope":          expandedScope(c, scope),
 			"roleDefinition": expandedRole(role),
-			"principal":      behaviour.Object{"id": principal, "type": "User"},
+			"principal":      expandedPrincipal(c, principal),
 		},
 	} {
 		behaviour.Default(c.Doc, "properties."+name, value)
@@ -126,6 +126,15 @@ func expandedScope(c *behaviour.Call, scope azure.ID) behaviour.Object {
 		kind = "managementgroup"
 	}
 	return behaviour.Object{"id": string(scope), "displayName": shown, "type": kind}
+}
+
+// expandedPrincipal is a principal with its names, if the directory has such a user.
+func expandedPrincipal(c *behaviour.Call, id string) behaviour.Object {
+	shown := behaviour.Object{"id": id, "type": "User"}
+	if user, there := c.User(id); there {
+		shown["displayName"], shown["email"] = user.Name, user.Email
+	}
+	return shown
 }
 
 func expandedRole(role behaviour.Object) behaviour.Object {

@@ -1,6 +1,7 @@
 package pim_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"kaz/internal/localazure/behaviour/authorization/pim"
 	"kaz/internal/localazure/behaviour/behaviourtest"
 	"kaz/internal/localazure/behaviour/resources"
+	"kaz/internal/localazure/core"
 )
 
 type (
@@ -32,6 +34,22 @@ func start(t *testing.T) *behaviourtest.Azure {
 func request(kind, more string) string {
 	return `{"properties":{"requestType":"` + kind + `","principalId":"` + alice + `","roleDefinitionId":"` + behaviourtest.Subscription +
 		types + "roleDefinitions/" + contributor + `"` + more + `}}`
+}
+
+// The names of a user that the directory has are shown, and those of others are not.
+func TestNamesOfUsers(t *testing.T) {
+	a := behaviourtest.StartWith(t, core.Options{
+		Providers: []behaviour.Provider{resources.Provider(), authorization.Provider(), pim.Provider()},
+		Users:     []behaviour.User{{ObjectID: strings.ToUpper(alice), Name: "Alice", Email: "alice@example.org"}},
+	})
+	requests, principal := "~"+types+"roleEligibilityScheduleRequests/", "properties.expandedProperties.principal."
+	other := strings.Replace(request("AdminAssign", `,"scheduleInfo":{}`), alice, second, 1)
+	a.Run(
+		exchange{Do: "PUT " + requests + first, Status: 201, Body: request("AdminAssign", `,"scheduleInfo":{}`),
+			Has: has{principal + "displayName": "Alice", principal + "email": "alice@example.org", principal + "id": alice}},
+		exchange{Do: "PUT " + requests + second, Status: 201, Body: other,
+			Has: has{principal + "id": second, principal + "displayName": nil, principal + "email": nil}},
+	)
 }
 
 // A request for a time makes a schedule, which has an instance until it expires. A removal ends it at once.

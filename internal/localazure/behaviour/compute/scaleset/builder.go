@@ -307,15 +307,19 @@ func newPublicIP(w behaviour.World, holder azure.ID, machine, config behaviour.O
 	if err != nil {
 		return nil, err
 	}
+	sku, method := cmp.Or(behaviour.Text(config, "sku.name"), "Standard"), "Static"
+	if strings.EqualFold(sku, "Basic") {
+		method = "Dynamic"
+	}
 	doc := behaviour.Object{
 		schema.Runtime: behaviour.Object{"lease": string(ipam.Lease(w.Subscription(), ip))},
 		"sku": behaviour.Object{
-			"name": cmp.Or(behaviour.Text(config, "sku.name"), "Standard"),
+			"name": sku,
 			"tier": cmp.Or(behaviour.Text(config, "sku.tier"), "Regional"),
 		},
 		"location": behaviour.Text(machine, "location"),
 		"properties": behaviour.Object{
-			"resourceGuid": w.GUID(), "ipAddress": ip, "publicIPAddressVersion": version, "publicIPAllocationMethod": "Static",
+			"resourceGuid": w.GUID(), "ipAddress": ip, "publicIPAddressVersion": version, "publicIPAllocationMethod": method,
 			"idleTimeoutInMinutes": max(schema.Number(config, "properties.idleTimeoutInMinutes"), 4), "ipTags": []any{},
 			"ipConfiguration": behaviour.Ref(holder),
 		},

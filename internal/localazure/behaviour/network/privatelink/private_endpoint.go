@@ -102,18 +102,20 @@ func endpointInterface(c *behaviour.Call) error {
 		}})
 	}
 	if len(configurations) == 0 {
-		configurations = []any{behaviour.Object{"name": "privateEndpointIpConfig." + guidOf(c, id), "properties": behaviour.Object{
-			"subnet": subnet, "primary": true, "privateIPAddressVersion": ipam.IPv4, "privateIPAllocationMethod": "Dynamic",
-		}}}
+		for i := range max(len(endpointNames(c.World, c.Doc)), 1) {
+			configurations = append(configurations, behaviour.Object{"name": "privateEndpointIpConfig." + guidOf(c, id, i),
+				"properties": behaviour.Object{"subnet": subnet, "primary": i == 0, "privateIPAddressVersion": ipam.IPv4,
+					"privateIPAllocationMethod": "Dynamic"}})
+		}
 	}
 	return putInterface(c, id, "properties.privateEndpoint", configurations)
 }
 
-// guidOf returns the GUID in the name of an interface's IP configuration, or a new one.
-func guidOf(c *behaviour.Call, nic azure.ID) string {
+// guidOf returns the GUID in the name of the interface's i-th IP configuration, or a new one.
+func guidOf(c *behaviour.Call, nic azure.ID, i int) string {
 	doc, _ := c.Get(nic)
-	for _, configuration := range behaviour.Objects(doc, "properties.ipConfigurations") {
-		if _, guid, ok := strings.Cut(behaviour.Text(configuration, "name"), "."); ok {
+	if all := behaviour.Objects(doc, "properties.ipConfigurations"); i < len(all) {
+		if _, guid, ok := strings.Cut(behaviour.Text(all[i], "name"), "."); ok {
 			return guid
 		}
 	}
@@ -217,8 +219,8 @@ func showEndpoint(c *behaviour.Call, view behaviour.Object) {
 // fillCustomDNS lists the names of the platform service with the endpoint's address.
 func fillCustomDNS(c *behaviour.Call) {
 	configs := []any{}
-	for _, name := range endpointNames(c.Doc) {
-		configs = append(configs, behaviour.Object{"fqdn": name.fqdn(), "ipAddresses": schema.Array(endpointAddresses(c.World, c.Doc))})
+	for _, name := range endpointNames(c.World, c.Doc) {
+		configs = append(configs, behaviour.Object{"fqdn": name.fqdn(), "ipAddresses": schema.Array(name.addresses)})
 	}
 	behaviour.Set(c.Doc, "properties.customDnsConfigs", configs)
 }
@@ -237,19 +239,36 @@ func endpointAddresses(w behaviour.World, endpoint behaviour.Object) []string {
 
 // endpointName is a DNS name of a private endpoint: host in the public zone, or in the private zone "privatelink."
 // before the public one.
-type endpointName struct{ host, public string }
+type endpointName struct {
+	host, public string
+	addresses    []string
+}
 
 func (n endpointName) fqdn() string { return n.host + "." + n.public }
 
-// endpointNames returns the names of the platform services behind an endpoint.
-func endpointNames(endpoint behaviour.Object) []endpointName {
+// endpointNames returns the names of the platform services behind an endpoint. Each has an address of its own if the endpoint has as many
+// addresses as names, and all of them otherwise.
+func endpointNames(w behaviour.World, endpoint behaviour.Object) []endpointName {
 	var names []endpointName
 	for _, connection := range connectionsOf(endpoint) {
 		to := azure.ID(behaviour.Text(connection, "properties.privateLinkServiceId"))
 		for _, group := range behaviour.Texts(connection, "properties.groupIds") {
-			if zone := serviceZone(to, group); zone != "" {
-				names = append(names, endpointName{strings.ToLower(to.Name()), zone})
+			zone, host := serviceZone(to, group), strings.ToLower(to.Name())
+			if zone == "" {
+				continue
 			}
+			names = append(names, endpointName{host: host, public: zone})
+			if registry, ok := w.Get(to); ok && to.Is("Microsoft.ContainerRegistry/registries") { // layers have a name for each region
+				region := behaviour.Text(registry, "location")
+				names = append(names, endpointName{host: host + "." + region + ".data", public: zone})
+			}
+		}
+	}
+	addresses := endpointAddresses(w, endpoint)
+	for i := range names {
+		names[i].addresses = addresses
+		if len(addresses) == len(names) {
+			names[i].addresses = addresses[i : i+1]
 		}
 	}
 	return names

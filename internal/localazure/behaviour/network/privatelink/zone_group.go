@@ -55,20 +55,19 @@ func writeZoneRecords(c *behaviour.Call) error {
 	if !ok {
 		return behaviour.InvalidReference(c.ID, c.ID.Parent())
 	}
-	addresses := endpointAddresses(c.World, endpoint)
 	for _, config := range behaviour.Objects(c.Doc, "properties.privateDnsZoneConfigs") {
 		zone := azure.ID(behaviour.Text(config, "properties.privateDnsZoneId"))
 		records := []any{}
-		for _, name := range endpointNames(endpoint) {
+		for _, name := range endpointNames(c.World, endpoint) {
 			if !strings.EqualFold(zone.Name(), "privatelink."+name.public) {
 				continue
 			}
-			if err := c.Apply(behaviour.Itself(), zone.Child("A", name.host), endpointRecord(addresses)); err != nil {
+			if err := c.Apply(behaviour.Itself(), zone.Child("A", name.host), endpointRecord(name.addresses)); err != nil {
 				return err
 			}
 			records = append(records, behaviour.Object{
 				"recordType": "A", "recordSetName": name.host, "fqdn": name.host + "." + strings.ToLower(zone.Name()),
-				"ttl": endpointTTL, "ipAddresses": schema.Array(addresses), "provisioningState": "Succeeded",
+				"ttl": endpointTTL, "ipAddresses": schema.Array(name.addresses), "provisioningState": "Succeeded",
 			})
 		}
 		behaviour.Set(config, "properties.recordSets", records)
