@@ -57,9 +57,10 @@ func TestVersionsThatATypeLacks(t *testing.T) {
 		{"GET", newNetwork, "2019-01-02", "", "InvalidResourceType"},
 		{"GET", group + "/providers/Microsoft.Network/virtualNetworks", "2023-04-01-preview", "", "InvalidResourceType"},
 		{"GET", newNetwork, "2024-05-01", "", "ResourceNotFound"},
-		{"GET", newNetwork, "2030-01-01", "", "ResourceNotFound"}, // newer than the catalogue
-		{"GET", newNetwork, "2024-07-01", "", "ResourceNotFound"}, // among the newest, which are not all listed
-		{"GET", network + "/subnets/s", "2019-01-02", "", "NotFound"}, // the catalogue does not list the type
+		{"GET", newNetwork, "2030-01-01", "", "ResourceNotFound"},                                               // newer than the catalogue
+		{"GET", newNetwork, "2024-07-01", "", "ResourceNotFound"},                                               // among the newest, which are not all listed
+		{"GET", group + "/providers/Microsoft.Resources/deployments/d", "2019-07-01", "", "DeploymentNotFound"}, // Azure has it all the same
+		{"GET", network + "/subnets/s", "2019-01-02", "", "NotFound"},                                           // the catalogue does not list the type
 	} {
 		t.Run(c.method+" "+c.path+" "+c.version, func(t *testing.T) {
 			got := httptest.NewRecorder()

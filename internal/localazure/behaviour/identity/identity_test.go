@@ -62,7 +62,9 @@ func TestAnIdentityKeepsItsIds(t *testing.T) {
 
 func TestAssociatedResources(t *testing.T) {
 	a := behaviourtest.Start(t, resources.Provider(), identity.Provider(), storage.Provider())
-	list := func(query string) string { return "POST " + node + "/listAssociatedResources?api-version=2021-09-30-preview" + query }
+	list := func(query string) string {
+		return "POST " + node + "/listAssociatedResources?api-version=2021-09-30-preview" + query
+	}
 	a.Run(exchange{Do: "PUT " + node, Body: `{"location":"eastus"}`, Status: 201},
 		exchange{Do: list(""), Has: has{"totalCount": 0, "value.#": 0}})
 	for _, name := range []string{"second", "first", "other"} {

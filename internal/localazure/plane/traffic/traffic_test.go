@@ -53,11 +53,7 @@ func start(t *testing.T) profiles {
 
 func (w profiles) do(method string, id azure.ID, body string) {
 	w.Helper()
-	version := "2022-04-01"
-	if id.Equal(group) {
-		version = "2021-04-01"
-	}
-	r, err := http.NewRequestWithContext(w.Context(), method, "https://management.azure.com"+string(id)+"?api-version="+version,
+	r, err := http.NewRequestWithContext(w.Context(), method, "https://management.azure.com"+string(id)+"?api-version=2022-04-01",
 		bytes.NewBufferString(body))
 	if err != nil {
 		w.Fatal(err)
