@@ -74,7 +74,10 @@ func TestDiskIsAccepted(t *testing.T) {
 			"properties.instanceView.vmAgent.extensionHandlers.#": 0}},
 		exchange{Do: "PUT " + here + "disks/b?api-version=2021-12-01", Status: 202, Body: `{"location":"eastus","sku":{"name":"Premium_LRS"},
 			"properties":{"creationData":{"createOption":"Empty"},"diskSizeGB":1024,"burstingEnabled":true}}`,
-			Has: has{"properties.provisioningState": "Updating", "properties.isArmResource": true}},
+			Has: has{"properties.provisioningState": "Updating", "properties.isArmResource": true, "properties.faultDomain": nil}},
+		exchange{Do: "PUT " + here + "disks/b?api-version=2021-12-01", Status: 202, Body: `{"location":"eastus","sku":{"name":"Premium_LRS"},
+			"properties":{"creationData":{"createOption":"Empty"},"diskSizeGB":2048,"burstingEnabled":true}}`, Has: has{
+			"properties.isArmResource": true, "properties.faultDomain": 0, "properties.colocationConstraints": has{}}},
 	)
 	disk := a.Run(exchange{Do: "GET " + here + "disks/b?api-version=2021-12-01", Has: has{"properties.isArmResource": nil}})
 	matches(t, disk, "properties.burstingEnabledTime", ".+")

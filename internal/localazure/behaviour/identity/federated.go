@@ -28,6 +28,7 @@ func federatedCredentials() behaviour.Type {
 		Show: func(_ *behaviour.Call, view behaviour.Object) {
 			view["id"] = shown(azure.ID(behaviour.Text(view, "id")))
 		},
+		Header: placed,
 	}
 }
 

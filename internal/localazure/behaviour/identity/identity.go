@@ -3,6 +3,7 @@
 package identity
 
 import (
+	"net/http"
 	"strings"
 
 	"kaz/internal/azure"
@@ -45,13 +46,16 @@ func userAssigned() behaviour.Type {
 			}
 		},
 		Actions: map[string]behaviour.Action{"listAssociatedResources": {Do: listAssociated}},
-		Header: func(c *behaviour.Call, status int) map[string]string {
-			if status != 201 {
-				return nil
-			}
-			return map[string]string{"Location": shown(c.ID)}
-		},
+		Header: placed,
 	}
+}
+
+// placed says where a new resource is.
+func placed(c *behaviour.Call, status int) map[string]string {
+	if status != http.StatusCreated {
+		return nil
+	}
+	return map[string]string{"Location": shown(c.ID)}
 }
 
 // shown returns an id in this provider's spelling, with "resourcegroups" in lower case.

@@ -96,6 +96,8 @@ func TestFederatedCredentials(t *testing.T) {
 		exchange{Do: "PUT " + credentials + "/one", Body: body("s1"), Status: 404, Code: "ParentResourceNotFound"},
 		exchange{Do: "PUT " + node, Body: `{"location":"eastus"}`, Status: 201},
 		exchange{Do: "PUT " + credentials + "/one", Body: body("s1"), Status: 201,
+			Header: map[string]string{"Location": strings.Replace(strings.Replace(credentials+"/one", "~", behaviourtest.Group, 1),
+				"resourceGroups", "resourcegroups", 1)},
 			Has: has{"properties.subject": "s1", "properties.provisioningState": nil}},
 		exchange{Do: "PUT " + credentials + "/one", Body: body("s1")},
 		exchange{Do: "PUT " + credentials + "/two", Body: body("s1"), Status: 409, Code: "Conflict"},

@@ -23,6 +23,7 @@ func completeQueue(t *behaviour.Type) {
 		if err := CheckQueueName(c.ID.Name()); err != nil {
 			return err
 		}
+		behaviour.Default(c.Doc, "properties.metadata", behaviour.Object{})
 		fillMade(c)
 		return nil
 	}

@@ -64,7 +64,8 @@ func fillTable(c *behaviour.Call) error {
 	return nil
 }
 
-func showTable(_ *behaviour.Call, view behaviour.Object) {
+// showTable shows the policies. Replies to writes show those that there are, reads also that there are none.
+func showTable(c *behaviour.Call, view behaviour.Object) {
 	shown := []any{}
 	for _, p := range Policies(view) {
 		access := behaviour.Object{}
@@ -80,7 +81,7 @@ func showTable(_ *behaviour.Call, view behaviour.Object) {
 		shown = append(shown, identifier)
 	}
 	behaviour.Hide(view)
-	if len(shown) > 0 {
+	if len(shown) > 0 || c.Verb == behaviour.Get || c.Verb == behaviour.List {
 		behaviour.Set(view, identifiersField, shown)
 	}
 }

@@ -50,6 +50,11 @@ func TestViewsOfTheParts(t *testing.T) {
 		exchange{Do: "PUT " + account + "/encryptionScopes/s1", Body: `{"properties":{}}`, Status: 201,
 			Has: has{"properties.keyVaultProperties": has{}}},
 		exchange{Do: "GET " + account + "/encryptionScopes/s1", Has: has{"properties.keyVaultProperties": nil}},
+		exchange{Do: "PUT " + account + "/queueServices/default/queues/orders", Has: has{"properties.metadata": has{}}},
+		exchange{Do: "GET " + account + "/queueServices/default/queues/orders", Has: has{"properties.metadata": has{}}},
+		exchange{Do: "PUT " + account + "/tableServices/default/tables/people", Has: has{"properties.signedIdentifiers": nil}},
+		exchange{Do: "GET " + account + "/tableServices/default/tables/people", Has: has{"properties.signedIdentifiers.#": 0}},
+		exchange{Do: "GET " + account + "/tableServices/default/tables", Has: has{"value.0.properties.signedIdentifiers.#": 0}},
 		exchange{Do: "PUT " + account + "/localUsers/u", Body: `{"properties":{"homeDirectory":"h"}}`, Has: has{
 			"properties.hasSshPassword": nil}},
 		exchange{Do: "GET " + account + "/localUsers/u", Has: has{"properties.hasSshPassword": false}},

@@ -35,6 +35,10 @@ func showAccepted(c *behaviour.Call, view behaviour.Object) {
 	written := c.Verb == behaviour.Create || c.Verb == behaviour.Update
 	if written && schema.State(view) == schema.Updating && c.Query.Get("api-version") < last {
 		behaviour.Set(view, "properties.isArmResource", true)
+		if c.Verb == behaviour.Update {
+			behaviour.Set(view, "properties.colocationConstraints", behaviour.Object{})
+			behaviour.Set(view, "properties.faultDomain", 0)
+		}
 	}
 }
 
