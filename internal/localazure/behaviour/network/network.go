@@ -45,7 +45,7 @@ func Provider() behaviour.Provider {
 	}
 	return behaviour.Provider{
 		Types: types,
-		Routes: slices.Concat(publicip.Routes(), trafficmanager.Routes(), sharedKeyRoutes(), behaviour.DescribeRoutes(routes),
+		Routes: slices.Concat(publicip.Routes(), vnet.Routes(), trafficmanager.Routes(), sharedKeyRoutes(), behaviour.DescribeRoutes(routes),
 			[]behaviour.Route{usages()}),
 	}
 }

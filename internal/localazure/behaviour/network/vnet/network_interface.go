@@ -41,6 +41,10 @@ func networkInterfaces() behaviour.Type {
 }
 
 func fillNetworkInterface(c *behaviour.Call) error {
+	if len(behaviour.Objects(c.Doc, "properties.ipConfigurations")) == 0 {
+		return schema.Malformed("NetworkInterfaceMustHaveIpConfiguration",
+			"Network interface %s must have at least one IP configuration.", c.ID)
+	}
 	c.Doc["kind"] = "Regular"
 	if behaviour.Text(c.Doc, "properties.macAddress") == "" {
 		behaviour.Set(c.Doc, "properties.macAddress", ipam.MACAddress(c.World))
@@ -64,34 +68,8 @@ func fillNetworkInterface(c *behaviour.Call) error {
 		func() error {
 			return schema.Choose(c, "properties.auxiliarySku", "None", "None", "A1", "A2", "A4", "A8")
 		},
-		func() error { return choosePrimary(c) },
+		func() error { return schema.ChoosePrimary(c) },
 	)
-}
-
-// choosePrimary makes the first IP configuration primary if none is, and refuses two primary configurations.
-func choosePrimary(c *behaviour.Call) error {
-	configurations := behaviour.Objects(c.Doc, "properties.ipConfigurations")
-	if len(configurations) == 0 {
-		return schema.Malformed("NetworkInterfaceMustHaveIpConfiguration",
-			"Network interface %s must have at least one IP configuration.", c.ID)
-	}
-	chosen := ""
-	for _, configuration := range configurations {
-		if !behaviour.Bool(configuration, "properties.primary") {
-			behaviour.Set(configuration, "properties.primary", false)
-			continue
-		}
-		name := behaviour.Text(configuration, "name")
-		if chosen != "" {
-			return behaviour.Invalid("NetworkInterfaceHasMultiplePrimaryIpConfigurations",
-				"Network interface %s has more than one primary IP configuration: %s and %s.", c.ID, chosen, name)
-		}
-		chosen = name
-	}
-	if chosen == "" {
-		behaviour.Set(configurations[0], "properties.primary", true)
-	}
-	return nil
 }
 
 func ipConfigurations() behaviour.Type {
