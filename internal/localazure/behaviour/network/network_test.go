@@ -121,6 +121,27 @@ func TestPeering(t *testing.T) {
 	c.refused("PUT", vnet+"/virtualNetworkPeerings/same", peering(net+"/virtualNetworks/same"), 400, "VnetAddressSpacesOverlap")
 }
 
+// TestMembershipTakesTime checks that a write of an interface ends in its reply, unless it changes the pools or groups of the interface.
+func TestMembershipTakesTime(t *testing.T) {
+	c := start(t)
+	c.network()
+	c.put(publicIP, staticIP)
+	c.put(balancer, balancerBody(""))
+	c.put(net+"/applicationSecurityGroups/asg", `{"location":"eastus"}`)
+	pools := `,"loadBalancerBackendAddressPools":[` + ref(pool) + `]`
+	groups := `,"applicationSecurityGroups":[` + ref(net+"/applicationSecurityGroups/asg") + `]`
+	for i, step := range []struct {
+		more string
+		long bool
+	}{{"", false}, {pools, true}, {pools, false}, {pools + groups, true}, {groups, true}, {groups, false}, {"", true}} {
+		got := c.do("PUT", nic, nicBody(step.more))
+		if long := got.Header.Get("Azure-AsyncOperation") != ""; long != step.long || got.Status != 201-min(i, 1) {
+			t.Errorf("step %d: PUT with %q: %d, operation %v, want %v", i, step.more, got.Status, long, step.long)
+		}
+		c.ended(nic, got)
+	}
+}
+
 func TestNetworkInterface(t *testing.T) {
 	c := start(t)
 	c.network()
