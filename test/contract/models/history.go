@@ -19,8 +19,14 @@ func (t *table) addHistory() error {
 			continue
 		}
 		words := strings.Fields(line)
+		if len(words) == 4 {
+			s := t.sight(place{words[0], words[1]})
+			s.without[answers] = words[2]
+			s.with = earliest(s.with, words[3])
+			continue
+		}
 		if len(words) != 3 {
-			return fmt.Errorf("history.txt: %q is not MODULE VERSION SUM", line)
+			return fmt.Errorf("history.txt: %q is neither MODULE VERSION SUM nor STRUCTURE MEMBER VERSION VERSION", line)
 		}
 		dir, err := download(sdk+words[0]+"@"+words[1], words[2])
 		if err != nil {
@@ -53,6 +59,9 @@ func download(module, sum string) (string, error) {
 
 // place is a member of a structure of the newest module.
 type place struct{ structure, member string }
+
+// answers are a module of their own: what recorded answers of Azure show and do not show.
+const answers = "answers"
 
 // sightings are what the earlier modules say of a member. A module has types with several API versions: the earliest counts.
 type sightings struct {

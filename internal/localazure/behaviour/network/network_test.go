@@ -265,8 +265,9 @@ func TestRouteTableLimit(t *testing.T) {
 func TestNATGateway(t *testing.T) {
 	c := start(t)
 	c.network()
-	c.put(publicIP, staticIP)
 	gateway := net + "/natGateways/gateway"
+	c.refused("PUT", gateway, `{`+standard+`,"properties":{"publicIpAddresses":[`+ref(publicIP)+`]}}`, 404, "NotFound")
+	c.put(publicIP, staticIP)
 	c.has(c.put(gateway, `{"location":"eastus","sku":{"name":"Standard"},"properties":{"publicIpAddresses":[`+ref(publicIP)+`]}}`),
 		`{"sku":{"name":"Standard","tier":"Regional"},"properties":{"idleTimeoutInMinutes":4,"type":"Public","publicIpAddresses":[`+
 			ref(publicIP)+`]}}`)
@@ -335,6 +336,10 @@ func TestDelegations(t *testing.T) {
 	c := start(t)
 	const at = "/providers/Microsoft.Network/locations/eastus/availableDelegations"
 	listed := behaviour.Objects(c.get(group+at), "value")
+	servers := c.put(vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"s",
+		"properties":{"addressPrefix":"10.0.0.0/24","delegations":[{"name":"d","properties":{"serviceName":"Microsoft.DBforMySQL/serversv2"}}]}}]}}`)
+	c.has(servers, `{"properties":{"subnets":[{"properties":{"delegations":[{"properties":{"actions":
+		["Microsoft.Network/virtualNetworks/subnets/join/action"]}}]}}]}}`)
 	for i, d := range behaviour.Objects(c.get(subscription+at), "value") {
 		service := behaviour.Text(d, "serviceName")
 		c.put(vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"nodes",

@@ -18,6 +18,7 @@ var delegated = []struct{ service, actions string }{
 	{"Microsoft.StreamAnalytics/streamingJobs", joins},
 	{"Microsoft.DBforPostgreSQL/flexibleServers", joins},
 	{"Microsoft.DBforMySQL/flexibleServers", joins},
+	{"Microsoft.DBforMySQL/serversv2", joins},
 	{"Microsoft.App/environments", joins},
 	{"Microsoft.ContainerService/managedClusters", joins},
 	{"Microsoft.Network/dnsResolvers", joins},

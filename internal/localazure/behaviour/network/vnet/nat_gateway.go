@@ -42,7 +42,7 @@ func checkNATGateway(c *behaviour.Call) error {
 		attached = append(attached, publicip.Attachment{Object: c.ID, Address: address})
 		doc, ok := c.Get(address)
 		if !ok {
-			return behaviour.InvalidReference(c.ID, address)
+			return behaviour.Refusal(404, "NotFound", "Resource %s not found.", address)
 		}
 		if !schema.IsStandard(doc) {
 			return behaviour.Invalid("NatGatewayPublicIpAddressSkuNotSupported",
