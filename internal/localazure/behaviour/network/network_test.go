@@ -281,6 +281,13 @@ func TestNATGateway(t *testing.T) {
 	c.put(net+"/publicIPAddresses/basic", `{"location":"eastus"}`)
 	c.refused("PUT", net+"/natGateways/other", `{`+standard+`,"properties":{"publicIpAddresses":[`+ref(net+"/publicIPAddresses/basic")+
 		`]}}`, 400, "NatGatewayPublicIpAddressSkuNotSupported")
+	newer := net + "/natGateways/newer"
+	c.put(newer, `{"location":"eastus","sku":{"name":"StandardV2"}}`)
+	early, late := c.get(newer+"?api-version=2024-07-01"), c.get(newer+"?api-version=2025-07-01")
+	c.has(early, `{"properties":{"scope":"Public"}}`)
+	c.absent(early, "properties.flowlogs")
+	c.has(late, `{"properties":{"scope":"Public","flowlogs":{"logsVersions":{}}}}`)
+	c.absent(late, "properties.type")
 	c.put(subnet, `{"properties":{"addressPrefix":"10.0.0.0/24"}}`)
 	c.delete(gateway)
 	c.delete(publicIP)
