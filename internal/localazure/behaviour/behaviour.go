@@ -128,7 +128,7 @@ type Type struct {
 	// AnyScope types are extensions that are read at any scope, there or not.
 	AnyScope bool
 	// AtOnce says that this write ends in its reply though its verb has polling headers:
-	// cheap SKUs of a type. The status is then Style.Updated, or Style's 200 for a delete.
+	// cheap SKUs of a type. The status of an update is then Style.Updated, and that of a delete is 200.
 	AtOnce func(c *Call) bool
 	// Header gives further headers of a good reply.
 	Header func(c *Call, status int) map[string]string

@@ -38,7 +38,9 @@ func TestPublicAddress(t *testing.T) {
 		t.Errorf("public IPv6 address %s is not of the range for documentation", a)
 	}
 	basic := c.put(net+"/publicIPAddresses/basic", `{"location":"eastus"}`)
-	c.has(basic, `{"sku":{"name":"Basic","tier":"Regional"},"properties":{"publicIPAllocationMethod":"Dynamic"}}`)
+	c.has(basic, `{"sku":{"name":"Basic","tier":"Regional"},"properties":{"publicIPAllocationMethod":"Dynamic",
+		"ddosSettings":{"protectionMode":"VirtualNetworkInherited"}}}`)
+	c.absent(c.get(net+"/publicIPAddresses/basic?api-version=2022-01-01"), "properties.ddosSettings")
 	c.absent(basic, "properties.ipAddress")
 }
 

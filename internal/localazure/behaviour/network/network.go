@@ -45,8 +45,8 @@ func Provider() behaviour.Provider {
 	}
 	return behaviour.Provider{
 		Types: types,
-		Routes: slices.Concat(publicip.Routes(), trafficmanager.Routes(), sharedKeyRoutes(), behaviour.DescribeRoutes(routes),
-			[]behaviour.Route{usages()}),
+		Routes: slices.Concat(publicip.Routes(), vnet.Routes(), trafficmanager.Routes(), sharedKeyRoutes(),
+			behaviour.DescribeRoutes(routes), []behaviour.Route{usages()}),
 	}
 }
 

@@ -2,6 +2,7 @@ package network_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,8 @@ func TestVirtualNetwork(t *testing.T) {
 		"privateLinkServiceNetworkPolicies":"Enabled","delegations":[{"name":"d",
 		"type":"Microsoft.Network/virtualNetworks/subnets/delegations",
 		"id":"`+subnet+
-		`/delegations/d","properties":{"provisioningState":"Succeeded","serviceName":"Microsoft.Web/serverFarms","actions":[]}}]}}`)
+		`/delegations/d","properties":{"provisioningState":"Succeeded","serviceName":"Microsoft.Web/serverFarms",
+		"actions":["Microsoft.Network/virtualNetworks/subnets/action"]}}]}}`)
 	c.has(c.get(vnet), `{"properties":{"subnets":[{"name":"nodes","id":"`+subnet+`"}]}}`)
 	c.delete(subnet)
 	c.delete(vnet)
@@ -88,9 +90,11 @@ func TestAddressAvailability(t *testing.T) {
 	c := start(t)
 	c.network()
 	c.put(nic, nicBody(""))
-	c.has(c.get(vnet+"/CheckIPAddressAvailability?ipAddress=10.0.0.9"), `{"available":true}`)
+	c.has(c.get(vnet+"/CheckIPAddressAvailability?ipAddress=10.0.0.9"), `{"available":true,"isPlatformReserved":false}`)
+	c.has(c.get(vnet+"/CheckIPAddressAvailability?ipAddress=10.0.0.3"), `{"available":false,"isPlatformReserved":true}`)
+	c.has(c.get(vnet+"/CheckIPAddressAvailability?ipAddress=10.0.0.255"), `{"available":false,"isPlatformReserved":true}`)
 	c.has(c.get(vnet+"/CheckIPAddressAvailability?ipAddress=10.0.0.4"),
-		`{"available":false,"availableIPAddresses":["10.0.0.5","10.0.0.6","10.0.0.7","10.0.0.8","10.0.0.9"]}`)
+		`{"available":false,"isPlatformReserved":false,"availableIPAddresses":["10.0.0.5","10.0.0.6","10.0.0.7","10.0.0.8","10.0.0.9"]}`)
 	c.refused("GET", vnet+"/CheckIPAddressAvailability?ipAddress=10.9.0.4", "", 400, "PrivateIPAddressNotInAnySubnet")
 }
 
@@ -104,6 +108,9 @@ func TestPeering(t *testing.T) {
 	c.has(c.put(there,
 		peering(other)), `{"properties":{"peeringState":"Initiated","peeringSyncLevel":"RemoteNotInSync","allowVirtualNetworkAccess":true,
 		"allowForwardedTraffic":false,"remoteAddressSpace":{"addressPrefixes":["10.1.0.0/16"]}}}`)
+	if second := c.do("PUT", back, peering(vnet)); behaviour.Text(second.Body, "properties.peeringState") != "Connected" {
+		t.Errorf("the first reply to the second peering: %v, want it connected", second.Body)
+	}
 	c.has(c.put(back, peering(vnet)), `{"properties":{"peeringState":"Connected"}}`)
 	c.has(c.get(there), `{"properties":{"peeringState":"Connected","peeringSyncLevel":"FullyInSync"}}`)
 	c.delete(back)
@@ -112,6 +119,27 @@ func TestPeering(t *testing.T) {
 	c.refused("PUT", vnet+"/virtualNetworkPeerings/self", peering(vnet), 400, "VnetCannotPeerWithItself")
 	c.put(net+"/virtualNetworks/same", `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.128.0/17"]}}}`)
 	c.refused("PUT", vnet+"/virtualNetworkPeerings/same", peering(net+"/virtualNetworks/same"), 400, "VnetAddressSpacesOverlap")
+}
+
+// TestMembershipTakesTime checks that a write of an interface ends in its reply, unless it changes the pools or groups of the interface.
+func TestMembershipTakesTime(t *testing.T) {
+	c := start(t)
+	c.network()
+	c.put(publicIP, staticIP)
+	c.put(balancer, balancerBody(""))
+	c.put(net+"/applicationSecurityGroups/asg", `{"location":"eastus"}`)
+	pools := `,"loadBalancerBackendAddressPools":[` + ref(pool) + `]`
+	groups := `,"applicationSecurityGroups":[` + ref(net+"/applicationSecurityGroups/asg") + `]`
+	for i, step := range []struct {
+		more string
+		long bool
+	}{{"", false}, {pools, true}, {pools, false}, {pools + groups, true}, {groups, true}, {groups, false}, {"", true}} {
+		got := c.do("PUT", nic, nicBody(step.more))
+		if long := got.Header.Get("Azure-AsyncOperation") != ""; long != step.long || got.Status != 201-min(i, 1) {
+			t.Errorf("step %d: PUT with %q: %d, operation %v, want %v", i, step.more, got.Status, long, step.long)
+		}
+		c.ended(nic, got)
+	}
 }
 
 func TestNetworkInterface(t *testing.T) {
@@ -237,8 +265,9 @@ func TestRouteTableLimit(t *testing.T) {
 func TestNATGateway(t *testing.T) {
 	c := start(t)
 	c.network()
-	c.put(publicIP, staticIP)
 	gateway := net + "/natGateways/gateway"
+	c.refused("PUT", gateway, `{`+standard+`,"properties":{"publicIpAddresses":[`+ref(publicIP)+`]}}`, 404, "NotFound")
+	c.put(publicIP, staticIP)
 	c.has(c.put(gateway, `{"location":"eastus","sku":{"name":"Standard"},"properties":{"publicIpAddresses":[`+ref(publicIP)+`]}}`),
 		`{"sku":{"name":"Standard","tier":"Regional"},"properties":{"idleTimeoutInMinutes":4,"type":"Public","publicIpAddresses":[`+
 			ref(publicIP)+`]}}`)
@@ -252,6 +281,13 @@ func TestNATGateway(t *testing.T) {
 	c.put(net+"/publicIPAddresses/basic", `{"location":"eastus"}`)
 	c.refused("PUT", net+"/natGateways/other", `{`+standard+`,"properties":{"publicIpAddresses":[`+ref(net+"/publicIPAddresses/basic")+
 		`]}}`, 400, "NatGatewayPublicIpAddressSkuNotSupported")
+	newer := net + "/natGateways/newer"
+	c.put(newer, `{"location":"eastus","sku":{"name":"StandardV2"}}`)
+	early, late := c.get(newer+"?api-version=2024-07-01"), c.get(newer+"?api-version=2025-07-01")
+	c.has(early, `{"properties":{"scope":"Public"}}`)
+	c.absent(early, "properties.flowlogs")
+	c.has(late, `{"properties":{"scope":"Public","flowlogs":{"logsVersions":{}}}}`)
+	c.absent(late, "properties.type")
 	c.put(subnet, `{"properties":{"addressPrefix":"10.0.0.0/24"}}`)
 	c.delete(gateway)
 	c.delete(publicIP)
@@ -298,6 +334,33 @@ func TestDeletingTheGroupTakesEverything(t *testing.T) {
 	for _, list := range []string{"loadBalancers", "networkInterfaces", "publicIPAddresses", "virtualNetworks"} {
 		if left := behaviour.Objects(c.get(net+"/"+list), "value"); len(left) > 0 {
 			t.Errorf("%s after their group was deleted: %v", list, left)
+		}
+	}
+}
+
+// TestDelegations checks that what a subnet can be delegated to is listed with the actions that a delegation shows.
+func TestDelegations(t *testing.T) {
+	c := start(t)
+	const at = "/providers/Microsoft.Network/locations/eastus/availableDelegations"
+	listed := behaviour.Objects(c.get(group+at), "value")
+	servers := c.put(vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"s",
+		"properties":{"addressPrefix":"10.0.0.0/24","delegations":[{"name":"d","properties":{"serviceName":"Microsoft.DBforMySQL/serversv2"}}]}}]}}`)
+	c.has(servers, `{"properties":{"subnets":[{"properties":{"delegations":[{"properties":{"actions":
+		["Microsoft.Network/virtualNetworks/subnets/join/action"]}}]}}]}}`)
+	for i, d := range behaviour.Objects(c.get(subscription+at), "value") {
+		service := behaviour.Text(d, "serviceName")
+		c.put(vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"nodes",
+			"properties":{"addressPrefix":"10.0.0.0/24","delegations":[{"name":"d","properties":{"serviceName":"`+
+			strings.ToUpper(service)+`"}}]}}]}}`)
+		delegation := behaviour.Objects(c.get(subnet), "properties.delegations")[0]
+		actions := behaviour.Texts(delegation, "properties.actions")
+		if len(actions) == 0 || !slices.Equal(actions, behaviour.Texts(d, "actions")) {
+			t.Errorf("%s: delegated with the actions %v, listed with %v", service, actions, d["actions"])
+		}
+		want := strings.Replace(group, "resourceGroups", "resourceGroup", 1) +
+			"/providers/Microsoft.Network/availableDelegations/" + behaviour.Text(d, "name")
+		if got := behaviour.Text(listed[i], "id"); got != want {
+			t.Errorf("listed in the group as %s, want %s", got, want)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (c cloud) linkable() {
 
 func serviceBody(subnet string) string {
 	return `{"location":"eastus","properties":{"loadBalancerFrontendIpConfigurations":[` + ref(frontend) + `],
-		"ipConfigurations":[{"name":"c","properties":{"primary":true,"privateIPAddressVersion":"IPv4","subnet":` + ref(subnet) + `}}]}}`
+		"ipConfigurations":[{"name":"c","properties":{"privateIPAddressVersion":"IPv4","subnet":` + ref(subnet) + `}}]}}`
 }
 
 func endpointBody(to, more string) string {

@@ -37,6 +37,10 @@ func TestSecurityGroup(t *testing.T) {
 		"sourceAddressPrefix":"internet","sourceAddressPrefixes":[],"destinationAddressPrefixes":["20.0.0.1","20.0.0.2"],
 		"sourcePortRange":"*","sourcePortRanges":[],"destinationPortRanges":["80","443"]}}`)
 	c.absent(a, "properties.destinationAddressPrefix", "properties.destinationPortRange")
+	sides := c.put(nsg+"/securityRules/sides", securityRule("sides", `"priority":700,"sourceAddressPrefix":"*","destinationPortRange":"80",
+		"destinationAddressPrefix":"","destinationAddressPrefixes":["10.0.0.0/24"]`))
+	c.has(sides, `{"properties":{"destinationAddressPrefix":"","destinationAddressPrefixes":["10.0.0.0/24"]}}`)
+	c.delete(nsg + "/securityRules/sides")
 	if n := len(behaviour.Objects(c.get(nsg), "properties.defaultSecurityRules")); n != 6 {
 		t.Errorf("%d default rules after a write without them", n)
 	}

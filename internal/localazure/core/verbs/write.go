@@ -192,7 +192,7 @@ func successStatus(k *kind.Kind, v behaviour.Verb) int {
 func (t writer) answer(r *message.Request, c *behaviour.Call, o *operation.Operation, long behaviour.Headers) (message.Reply, error) {
 	k := r.Kind
 	to := message.Reply{Status: successStatus(k, c.Verb)}
-	if k.AtOnce != nil && long == behaviour.None {
+	if k.AtOnce != nil && long == behaviour.None && c.Verb != behaviour.Create {
 		to.Status = cmp.Or(k.Style.Updated, http.StatusOK)
 	}
 	switch {

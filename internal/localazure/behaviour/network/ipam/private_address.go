@@ -2,6 +2,7 @@ package ipam
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -121,13 +122,18 @@ func (p *Allocator) place(user azure.ID, wanted string) (netip.Addr, error) {
 		return a, behaviour.Invalid("PrivateIPAddressNotInSubnet",
 			"Private static IP address %s does not belong to the range of subnet prefix %s.", a, rangesText(p.ranges))
 	}
-	for _, r := range p.ranges {
-		if r.Contains(a) && (a.Less(plus(r.Addr(), reserved)) || a == lastOf(r)) {
-			return a, behaviour.Invalid("PrivateIPAddressInReservedRange",
-				"Private static IP address %s falls within reserved IP range of subnet prefix %s.", a, r)
-		}
+	if Reserved(p.ranges, a) {
+		return a, behaviour.Invalid("PrivateIPAddressInReservedRange",
+			"Private static IP address %s falls within reserved IP range of subnet prefix %s.", a, rangesText(p.ranges))
 	}
 	return a, nil
+}
+
+// Reserved reports whether Azure keeps an address of the ranges to itself.
+func Reserved(ranges []netip.Prefix, a netip.Addr) bool {
+	return slices.ContainsFunc(ranges, func(r netip.Prefix) bool {
+		return r.Contains(a) && (a.Less(plus(r.Addr(), reserved)) || a == lastOf(r))
+	})
 }
 
 // Free reports whether an address is free.

@@ -49,6 +49,7 @@ func fillLinkService(c *behaviour.Call) error {
 				loadbalancer.LinkServiceFrontends)
 		},
 		func() error { return schema.Flag(c, "properties.enableProxyProtocol", false) },
+		func() error { return schema.ChoosePrimary(c) },
 	)
 }
 

@@ -204,3 +204,26 @@ func Array(texts []string) []any {
 	}
 	return array
 }
+
+// ChoosePrimary makes the first IP configuration primary if none is, and refuses two primary configurations.
+func ChoosePrimary(c *behaviour.Call) error {
+	const path = "properties.primary"
+	var primary behaviour.Object
+	configurations := behaviour.Objects(c.Doc, "properties.ipConfigurations")
+	for _, configuration := range configurations {
+		if !behaviour.Bool(configuration, path) {
+			behaviour.Set(configuration, path, false)
+			continue
+		}
+		if primary != nil {
+			return behaviour.Invalid("NetworkInterfaceHasMultiplePrimaryIpConfigurations",
+				"Network interface %s has more than one primary IP configuration: %s and %s.", c.ID, behaviour.Text(primary, "name"),
+				behaviour.Text(configuration, "name"))
+		}
+		primary = configuration
+	}
+	if primary == nil && len(configurations) > 0 {
+		behaviour.Set(configurations[0], path, true)
+	}
+	return nil
+}

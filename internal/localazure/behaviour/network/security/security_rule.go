@@ -130,7 +130,7 @@ func missingInRule(id azure.ID, format string, args ...any) error {
 }
 
 // oneOrMany reads a property with a single and a list form. A single value keeps an empty list beside it. A list has no
-// single value beside it.
+// single value beside it, or "" as it was sent.
 func oneOrMany(c *behaviour.Call, single, plural string) (string, []string, error) {
 	if err := schema.List(c, plural); err != nil {
 		return "", nil, err
@@ -140,9 +140,6 @@ func oneOrMany(c *behaviour.Call, single, plural string) (string, []string, erro
 		return "", nil,
 			behaviour.Invalid("SecurityRuleParameterContainsUnsupportedValue", "Security rule %s must not specify both %s and %s.", c.ID,
 				field(single), field(plural))
-	}
-	if one == "" {
-		behaviour.Remove(c.Doc, single)
 	}
 	return one, many, nil
 }

@@ -18,7 +18,7 @@ func natGateways() behaviour.Type {
 				func() error { return schema.Choose(c, "sku.name", "Standard", "Standard", "StandardV2") },
 				func() error { return schema.Choose(c, "sku.tier", "Regional", "Regional") },
 				func() error { return schema.Number(c, "properties.idleTimeoutInMinutes", 4, 4, 120) },
-				func() error { return schema.Choose(c, "properties.type", "Public", "Public", "Private") },
+				func() error { return schema.Choose(c, reach(c.Doc), "Public", "Public", "Private") },
 				func() error { return schema.CheckZones(c) },
 			)
 		},
@@ -29,9 +29,22 @@ func natGateways() behaviour.Type {
 				schema.JoinIDs(schema.ObjectIDs(by)))
 		},
 		Show: func(c *behaviour.Call, view behaviour.Object) {
+			if reach(view) == scope && c.Query.Get("api-version") >= "2025-07-01" {
+				behaviour.Set(view, "properties.flowlogs", behaviour.Object{"logsVersions": behaviour.Object{}})
+			}
 			schema.ShowReferences(view, "properties.subnets", schema.ReferrersAt(c.World, c.ID, subnetNATGateway))
 		},
 	})
+}
+
+const scope = "properties.scope"
+
+// reach is the property that says whether a gateway is public. Its name depends on the SKU.
+func reach(gateway behaviour.Object) string {
+	if behaviour.Text(gateway, "sku.name") == "StandardV2" {
+		return scope
+	}
+	return "properties.type"
 }
 
 // checkNATGateway checks that the gateway's addresses are Standard and not used elsewhere.
@@ -42,7 +55,7 @@ func checkNATGateway(c *behaviour.Call) error {
 		attached = append(attached, publicip.Attachment{Object: c.ID, Address: address})
 		doc, ok := c.Get(address)
 		if !ok {
-			return behaviour.InvalidReference(c.ID, address)
+			return behaviour.Refusal(404, "NotFound", "Resource %s not found.", address)
 		}
 		if !schema.IsStandard(doc) {
 			return behaviour.Invalid("NatGatewayPublicIpAddressSkuNotSupported",

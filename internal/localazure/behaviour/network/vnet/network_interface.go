@@ -3,6 +3,7 @@ package vnet
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -18,9 +19,6 @@ const machineInterfaces = "properties.networkProfile.networkInterfaces"
 
 func networkInterfaces() behaviour.Type {
 	style := schema.RetryAfter(0, 0)
-	// Writes end in their reply.
-	delete(style.Long, behaviour.Create)
-	delete(style.Long, behaviour.Update)
 	style.Wait = map[behaviour.Verb]behaviour.Wait{behaviour.Delete: {First: 5, Later: 5}}
 	return schema.Tracked("networkInterfaces", behaviour.Type{
 		Style: style,
@@ -30,6 +28,7 @@ func networkInterfaces() behaviour.Type {
 			"properties.dnsSettings.internalFqdn"},
 		Fill:   fillNetworkInterface,
 		Check:  checkNetworkInterface,
+		AtOnce: func(c *behaviour.Call) bool { return c.Verb != behaviour.Delete && !changesMembership(c) },
 		InUse:  interfaceInUse,
 		Refuse: refuseManagedInterface,
 		Show:   showNetworkInterface,
@@ -40,7 +39,35 @@ func networkInterfaces() behaviour.Type {
 	})
 }
 
+// changesMembership reports whether a write changes what other resources send to an interface: the pools and NAT rules of load
+// balancers and the application security groups that it is in. Azure needs time for this alone.
+func changesMembership(c *behaviour.Call) bool {
+	for _, path := range []string{"properties.loadBalancerBackendAddressPools", "properties.loadBalancerInboundNatRules",
+		"properties.applicationSecurityGroups"} {
+		if !slices.Equal(memberships(c.Old, path), memberships(c.Doc, path)) {
+			return true
+		}
+	}
+	return false
+}
+
+// memberships returns what the IP configurations of an interface refer to at a path.
+func memberships(doc behaviour.Object, path string) []string {
+	var all []string
+	for _, configuration := range behaviour.Objects(doc, "properties.ipConfigurations") {
+		for _, ref := range behaviour.Objects(configuration, path) {
+			all = append(all, behaviour.Text(configuration, "name")+" "+azure.ID(behaviour.Text(ref, "id")).Key())
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 func fillNetworkInterface(c *behaviour.Call) error {
+	if len(behaviour.Objects(c.Doc, "properties.ipConfigurations")) == 0 {
+		return schema.Malformed("NetworkInterfaceMustHaveIpConfiguration",
+			"Network interface %s must have at least one IP configuration.", c.ID)
+	}
 	c.Doc["kind"] = "Regular"
 	if behaviour.Text(c.Doc, "properties.macAddress") == "" {
 		behaviour.Set(c.Doc, "properties.macAddress", ipam.MACAddress(c.World))
@@ -64,34 +91,8 @@ func fillNetworkInterface(c *behaviour.Call) error {
 		func() error {
 			return schema.Choose(c, "properties.auxiliarySku", "None", "None", "A1", "A2", "A4", "A8")
 		},
-		func() error { return choosePrimary(c) },
+		func() error { return schema.ChoosePrimary(c) },
 	)
-}
-
-// choosePrimary makes the first IP configuration primary if none is, and refuses two primary configurations.
-func choosePrimary(c *behaviour.Call) error {
-	configurations := behaviour.Objects(c.Doc, "properties.ipConfigurations")
-	if len(configurations) == 0 {
-		return schema.Malformed("NetworkInterfaceMustHaveIpConfiguration",
-			"Network interface %s must have at least one IP configuration.", c.ID)
-	}
-	chosen := ""
-	for _, configuration := range configurations {
-		if !behaviour.Bool(configuration, "properties.primary") {
-			behaviour.Set(configuration, "properties.primary", false)
-			continue
-		}
-		name := behaviour.Text(configuration, "name")
-		if chosen != "" {
-			return behaviour.Invalid("NetworkInterfaceHasMultiplePrimaryIpConfigurations",
-				"Network interface %s has more than one primary IP configuration: %s and %s.", c.ID, chosen, name)
-		}
-		chosen = name
-	}
-	if chosen == "" {
-		behaviour.Set(configurations[0], "properties.primary", true)
-	}
-	return nil
 }
 
 func ipConfigurations() behaviour.Type {

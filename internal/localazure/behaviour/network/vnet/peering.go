@@ -34,6 +34,9 @@ func peerings() behaviour.Type {
 				behaviour.Set(c.Doc, "properties.resourceGuid", c.GUID())
 			}
 			behaviour.Default(c.Doc, "properties.peeringState", initiated)
+			if _, back := counterpart(c.World, c.ID.Parent(), behaviour.RefID(c.Doc, "properties.remoteVirtualNetwork")); back {
+				behaviour.Set(c.Doc, "properties.peeringState", connected)
+			}
 			return schema.FirstError(
 				func() error { return schema.Flag(c, "properties.allowVirtualNetworkAccess", true) },
 				func() error { return schema.Flag(c, "properties.peerCompleteVnets", true) },

@@ -151,15 +151,3 @@ func addressUsers(c *behaviour.Call) []behaviour.Referrer {
 	}
 	return by
 }
-
-func delegations() behaviour.Type {
-	return schema.Inside("virtualNetworks/subnets/delegations", "properties.delegations", behaviour.Type{
-		ReadOnly: true,
-		Fill: func(c *behaviour.Call) error {
-			if behaviour.Text(c.Doc, "properties.serviceName") == "" {
-				return schema.Missing(c, "properties.serviceName")
-			}
-			return schema.List(c, "properties.actions")
-		},
-	})
-}

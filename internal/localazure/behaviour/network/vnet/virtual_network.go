@@ -211,10 +211,12 @@ func addressAvailability(c *behaviour.Call) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		if addresses.Free(wanted.String()) {
-			return behaviour.Object{"available": true}, nil
+		free := addresses.Free(wanted.String())
+		answer := behaviour.Object{"available": free, "isPlatformReserved": ipam.Reserved(ranges, wanted)}
+		if !free {
+			answer["availableIPAddresses"] = addresses.FirstFree(ipam.Family(wanted), proposals)
 		}
-		return behaviour.Object{"available": false, "availableIPAddresses": addresses.FirstFree(ipam.Family(wanted), proposals)}, nil
+		return answer, nil
 	}
 	return nil, behaviour.Invalid("PrivateIPAddressNotInAnySubnet",
 		"Private static IP address %s does not belong to any subnet of virtual network %s.", wanted, c.ID.Name())

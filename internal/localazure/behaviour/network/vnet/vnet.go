@@ -12,3 +12,12 @@ func Types() []behaviour.Type {
 		networkInterfaces(), ipConfigurations(),
 	}
 }
+
+// Routes returns the requests of this package that are not to a resource.
+func Routes() []behaviour.Route {
+	const subscription, group = "/subscriptions/{subscription}", "/resourceGroups/{group}"
+	return []behaviour.Route{
+		availableDelegations(subscription, subscription),
+		availableDelegations(subscription+group, subscription+"/resourceGroup/{group}"),
+	}
+}
