@@ -32,6 +32,7 @@ type verdict struct {
 	refused []string
 	got     any
 	excused bool
+	again   []string // what the same request again changes
 }
 
 // TestExamples sends the documented examples to the local Azure, each to a new one, and compares the answers with the documented ones.
@@ -63,6 +64,9 @@ func TestExamples(t *testing.T) {
 					verdicts = append(verdicts, v)
 					got[i].others--
 					got[i].all++
+					for _, fault := range v.again {
+						t.Errorf("%s: %s %s: %.1500s", v.Name, v.sent.method, v.sent.path, fault)
+					}
 					if len(v.misses) == 0 {
 						got[i].passed++
 					}
@@ -119,6 +123,7 @@ func judge(t *testing.T, all *known, smallest map[string]json.RawMessage, c *cal
 			v.misses = []miss{{c.target.kind.Name + " " + c.Client + "." + c.Method, "error: " + firstLines(err)}}
 			return
 		}
+		v.again = again(t.Context(), e, c)
 		if c.answer.IsValid() {
 			compared := comparison{readOnly: c.module.ReadOnly, call: c.Client + "." + c.Method}
 			if own := all.scenes[c.Name]; own != nil {
