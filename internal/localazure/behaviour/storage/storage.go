@@ -33,6 +33,8 @@ func Provider() behaviour.Provider {
 			completeQueue(t)
 		case AccountType + "/encryptionScopes":
 			t.Fill = rotateScope
+		case AccountType + "/objectReplicationPolicies":
+			t.Fill = keepRuleIDs
 		case AccountType + "/managementPolicies":
 			t.Missing = func(c *behaviour.Call) error {
 				return behaviour.Refusal(404, "ManagementPolicyNotFound", "No ManagementPolicy found for account %s", c.ID.Parent().Name())
