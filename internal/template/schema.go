@@ -1,6 +1,7 @@
 package template
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,6 +11,18 @@ import (
 	"kaz/internal/template/shape"
 	"kaz/internal/template/types"
 )
+
+// textTags are tags with texts for values that are numbers or booleans, as the resource manager reads them.
+func textTags(tags Object) Object {
+	own := maps.Clone(tags)
+	for name, value := range own {
+		switch value.(type) {
+		case float64, int, int64, bool:
+			own[name] = fmt.Sprint(value)
+		}
+	}
+	return own
+}
 
 // checkTags refuses a tag with a value that is no text. The value of an expression is checked when the resource is made.
 func checkTags(path string, tags Object) error {

@@ -16,6 +16,37 @@ func networkIn(more string) string {
 	return `{"type":"Microsoft.Network/virtualNetworks","apiVersion":"2024-05-01","name":"v","location":"eastus"` + more + `}`
 }
 
+// TestTemplatesThatFail: what a provider refuses of a resource fails the deployment, as the same request alone would.
+func TestTemplatesThatFail(t *testing.T) {
+	var tags []string
+	for i := range 51 {
+		tags = append(tags, fmt.Sprintf(`"t%d":"x"`, i))
+	}
+	const space = `"addressSpace":{"addressPrefixes":["10.0.0.0/16"]}`
+	for name, c := range map[string]struct{ resource, says string }{
+		"51 tags":                {networkIn(`,"properties":{` + space + `},"tags":{` + strings.Join(tags, ",") + `}`), "has 51 tags"},
+		"a tag of Azure":         {networkIn(`,"properties":{` + space + `},"tags":{"azureX":"x"}`), "InvalidTagName"},
+		"an unknown property":    {networkIn(`,"properties":{` + space + `,"nonsense":1}`), "Could not find member 'nonsense'"},
+		"no required property":   {networkIn(`,"properties":{}`), "addressSpace"},
+		"a subnet that is aside": {networkIn(`,"properties":{` + space + `,"subnets":[{"name":"s","properties":{"addressPrefix":"11.0.0.0/24"}}]}`), "NetcfgInvalidSubnet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := core.New(core.Options{Providers: providers.All()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			send(e, "PUT", group, `{"location":"eastus"}`)
+			const path = group + "/providers/Microsoft.Resources/deployments/d"
+			status, reply := send(e, "PUT", path, `{"properties":{"mode":"Incremental","template":{"$schema":
+				"https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#","contentVersion":"1.0.0.0",
+				"resources":[`+c.resource+`]}}}`)
+			if fault := failureOf(e, path); status != 201 || !strings.Contains(fault, c.says) {
+				t.Errorf("%d %v, and then %q\nwant it to fail, and to say %q", status, reply, fault, c.says)
+			}
+		})
+	}
+}
+
 // TestTemplatesRefusedEarly: what a template can be refused for is refused by validate and by the deployment, before anything is made.
 func TestTemplatesRefusedEarly(t *testing.T) {
 	numbered := func(n int, one string) string {

@@ -202,6 +202,9 @@ var validTemplates = map[string]string{
 			"monitorConfig":{"profileMonitorStatus":"Degraded","protocol":"HTTP","port":80,"path":"/"},"endpoints":[{"name":"e",
 			"type":"Microsoft.Network/trafficManagerProfiles/nestedEndpoints","properties":{"targetResourceId":
 			"[resourceId('Microsoft.Network/trafficManagerProfiles', 'child')]","minChildEndpoints":1,"priority":1,"weight":1}}]}}]`,
+	"tags that are numbers": `"resources":[{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"2023-01-31","name":"i",
+		"location":"eastus","tags":{"a":1,"b":"[add(1, 1)]","c":"x"}}],
+		"outputs":{"tags":{"type":"object","value":"[reference('i', '2023-01-31', 'Full').tags]"}}`,
 	"the log of a script": `"resources":[
 		{"type":"Microsoft.Resources/deploymentScripts","apiVersion":"2020-10-01","name":"s","location":"eastus","kind":"AzureCLI","properties":{
 			"azCliVersion":"2.52.0","retentionInterval":"PT1H","scriptContent":"echo hello","forceUpdateTag":"1"}}],
@@ -219,6 +222,7 @@ var validTemplates = map[string]string{
 
 // outputs are the outputs of those templates that have some.
 var outputs = map[string]map[string]any{
+	"tags that are numbers":                      {"tags": map[string]any{"a": "1", "b": "2", "c": "x"}},
 	"names of members in another case":           {"address": group + "/providers/Microsoft.Network/publicIPAddresses/p"},
 	"functions of the template that call others": {"name": "ix"},
 	"an account as it was in 2015":               {"sku": "Standard_GRS"},

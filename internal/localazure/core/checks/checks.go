@@ -90,6 +90,9 @@ func (t Checks) Pass(at Stage, r *message.Request, c *behaviour.Call) error {
 	return nil
 }
 
+// Frame is the check of a body that a deployment sends: of the stage Received it has no other.
+func (t Checks) Frame(r *message.Request) error { return t.frame(r, nil) }
+
 // frame refuses a body in which the members that all resources have are not of their form.
 func (t Checks) frame(r *message.Request, _ *behaviour.Call) error {
 	return document.CheckFrame(r.Body)
