@@ -47,8 +47,8 @@ var languageVersions = []string{"", "1.0", "1.9-experimental", "1.10-experimenta
 func checkOutputs(outputs Object) error {
 	for _, name := range slices.Sorted(maps.Keys(outputs)) {
 		if kind, given := object(outputs, name)["type"].(string); given && types.Name(kind) == "" {
-			return fault.Invalid("outputs."+name, "The type '%s' of the template output '%s' is not valid. The types are: array, bool, int, "+
-				"object, secureObject, secureString and string", kind, name)
+			return fault.Invalid("outputs."+name, "The type '%s' of the template output '%s' is not valid. The types are: array, bool, "+
+				"int, object, secureObject, secureString and string", kind, name)
 		}
 	}
 	return nil
