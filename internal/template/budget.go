@@ -42,6 +42,9 @@ func checkDocument(document Object) error {
 	if err := checkSchema(document); err != nil {
 		return err
 	}
+	if err := checkOutputs(object(document, "outputs")); err != nil {
+		return err
+	}
 	for _, l := range limits {
 		if n := len(object(document, l.section)); n > l.most {
 			return tooMany(l.section, l.most, n)

@@ -1,6 +1,7 @@
 package template
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,6 +27,8 @@ func (t *Template) checkNames() error {
 			if err == nil {
 				if err = t.scope.checkCalls(e, known); err == nil && section == "variables" {
 					err = checkVariable(path, e)
+				} else if err == nil {
+					err = t.checkReferences(e)
 				}
 				if err != nil {
 					err = fault.In(e.String(), err)
@@ -39,7 +42,51 @@ func (t *Template) checkNames() error {
 			return first
 		}
 	}
-	return nil
+	return t.scope.checkFunctions()
+}
+
+// checkFunctions checks the bodies of the functions that the template declares, also of those that nothing calls. They see their
+// parameters alone, and no resource.
+func (s *evaluator) checkFunctions() (first error) {
+	for _, name := range slices.Sorted(maps.Keys(s.users)) {
+		own := Object{}
+		for _, p := range s.users[name].parameters {
+			parameter, _ := p["name"].(string)
+			own[parameter] = nil
+		}
+		expression.Visit(s.users[name].output["value"], func(path string, e expression.Expression, err error) {
+			if err == nil {
+				err = s.checkCalls(e, map[string]map[string]bool{"parameter": declared(own), "variable": {}})
+			}
+			if err == nil {
+				err = checkVariable(name, e)
+			}
+			if err != nil && first == nil {
+				first = fault.At("functions."+name+path, fault.In(e.String(), err))
+			}
+		})
+	}
+	return first
+}
+
+// checkReferences refuses a reference by a name that no resource and no loop of the template has, where the name is known before any
+// resource exists.
+func (t *Template) checkReferences(e expression.Expression) (first error) {
+	e.Calls(func(call expression.Expression) {
+		if !strings.EqualFold(call.Call, "reference") || first != nil {
+			return
+		}
+		of, err := t.scope.compute(call.Args[0])
+		name, isText := of.(string)
+		symbol, _, _ := strings.Cut(name, "[")
+		_, named := t.scope.names[strings.ToLower(name)]
+		if err == nil && isText && !named && !strings.Contains(name, "/") && t.scope.symbols[symbol] == nil &&
+			t.loops[strings.ToLower(name)] == nil {
+			first = short.Errorf("The template reference '%s' is not valid: could not find template resource or resource copy with this "+
+				"name. Please see https://aka.ms/arm-function-reference for usage details", name)
+		}
+	})
+	return first
 }
 
 // checkCalls checks the calls of an expression, and the names that are known of parameters and variables.

@@ -167,6 +167,9 @@ func (t *Template) body(r *Resource, of Azure) (Object, error) {
 	if body["zones"] == "" { // as no zones
 		delete(body, "zones")
 	}
+	if tags := object(body, "tags"); tags != nil {
+		body["tags"] = textTags(tags)
+	}
 	if err := t.nest(r, body); err != nil {
 		return nil, fault.At(r.path+".properties.template", err)
 	}

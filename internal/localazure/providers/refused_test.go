@@ -16,6 +16,37 @@ func networkIn(more string) string {
 	return `{"type":"Microsoft.Network/virtualNetworks","apiVersion":"2024-05-01","name":"v","location":"eastus"` + more + `}`
 }
 
+// TestTemplatesThatFail: what a provider refuses of a resource fails the deployment, as the same request alone would.
+func TestTemplatesThatFail(t *testing.T) {
+	var tags []string
+	for i := range 51 {
+		tags = append(tags, fmt.Sprintf(`"t%d":"x"`, i))
+	}
+	const space = `"addressSpace":{"addressPrefixes":["10.0.0.0/16"]}`
+	for name, c := range map[string]struct{ resource, says string }{
+		"51 tags":                {networkIn(`,"properties":{` + space + `},"tags":{` + strings.Join(tags, ",") + `}`), "has 51 tags"},
+		"a tag of Azure":         {networkIn(`,"properties":{` + space + `},"tags":{"azureX":"x"}`), "InvalidTagName"},
+		"an unknown property":    {networkIn(`,"properties":{` + space + `,"nonsense":1}`), "Could not find member 'nonsense'"},
+		"no required property":   {networkIn(`,"properties":{}`), "addressSpace"},
+		"a subnet that is aside": {networkIn(`,"properties":{` + space + `,"subnets":[{"name":"s","properties":{"addressPrefix":"11.0.0.0/24"}}]}`), "NetcfgInvalidSubnet"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, err := core.New(core.Options{Providers: providers.All()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			send(e, "PUT", group, `{"location":"eastus"}`)
+			const path = group + "/providers/Microsoft.Resources/deployments/d"
+			status, reply := send(e, "PUT", path, `{"properties":{"mode":"Incremental","template":{"$schema":
+				"https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#","contentVersion":"1.0.0.0",
+				"resources":[`+c.resource+`]}}}`)
+			if fault := failureOf(e, path); status != 201 || !strings.Contains(fault, c.says) {
+				t.Errorf("%d %v, and then %q\nwant it to fail, and to say %q", status, reply, fault, c.says)
+			}
+		})
+	}
+}
+
 // TestTemplatesRefusedEarly: what a template can be refused for is refused by validate and by the deployment, before anything is made.
 func TestTemplatesRefusedEarly(t *testing.T) {
 	numbered := func(n int, one string) string {
@@ -60,6 +91,31 @@ func TestTemplatesRefusedEarly(t *testing.T) {
 			{"type":"int","minValue":3}},"defaultValue":{"n":2}}}`, "InvalidTemplate", "p.n"},
 		"an element of a parameter": {`"languageVersion":"2.0","resources":{},"parameters":{"p":{"type":"array","items":{"type":"string",
 			"maxLength":1},"defaultValue":["a","bc"]}}`, "InvalidTemplate", "p[1]"},
+		"an output without a type":  {`"resources":[],"outputs":{"o":{"value":"x"}}`, "InvalidRequestContent", "Required property 'type'"},
+		"an output of no type":      {`"resources":[],"outputs":{"o":{"type":"strin","value":"x"}}`, "InvalidTemplate", "strin"},
+		"an output without a value": {`"resources":[],"outputs":{"o":{"type":"string"}}`, "InvalidRequestContent", "Required property 'value'"},
+		"resources that are a text": {`"resources":"x"`, "InvalidRequestContent", "Path 'properties.template.resources'"},
+		"dependsOn that is a text":  {`"resources":[` + networkIn(`,"dependsOn":"x"`) + `]`, "InvalidRequestContent", "resources[0].dependsOn"},
+		"tags that are a text":      {`"resources":[` + networkIn(`,"tags":"x"`) + `]`, "InvalidRequestContent", "resources[0].tags"},
+		"a language of the future":  {`"languageVersion":"3.0","resources":[]`, "InvalidTemplate", "'3.0'"},
+		"a function that reads a variable": {`"functions":[{"namespace":"n","members":{"f":{"output":{"type":"string",
+			"value":"[variables('v')]"}}}}],"variables":{"v":"1"},"resources":[]`, "InvalidTemplate", "'v' is not found"},
+		"a function that asks for a resource": {`"functions":[{"namespace":"n","members":{"f":{"output":{"type":"string",
+			"value":"[reference('x').y]"}}}}],"resources":[]`, "InvalidTemplate", "'reference' is not expected at this location"},
+		"a function with an unknown parameter": {`"functions":[{"namespace":"n","members":{"f":{"parameters":[{"name":"p","type":"string"}],
+			"output":{"type":"string","value":"[parameters('q')]"}}}}],"resources":[]`, "InvalidTemplate", "'q' is not found"},
+		"a reference to no resource of the template": {`"resources":[` + networkIn(`,"tags":{"a":"[reference('none').x]"}`) + `]`,
+			"InvalidTemplate", "The template reference 'none' is not valid"},
+		"one in an output": {`"resources":[],"outputs":{"o":{"type":"string","value":"[reference('none').x]"}}`,
+			"InvalidTemplate", "The template reference 'none' is not valid"},
+		"a nested deployment with a long name": {`"resources":[{"type":"Microsoft.Resources/deployments","apiVersion":"2022-09-01","name":"` +
+			strings.Repeat("n", 65) + `","properties":{"mode":"Incremental","template":{"$schema":
+			"https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#","contentVersion":"1.0.0.0","resources":[]}}}]`,
+			"InvalidDeploymentName", "nnn"},
+		"a nested deployment with an unknown mode": {`"resources":[{"type":"Microsoft.Resources/deployments","apiVersion":"2022-09-01","name":"n",
+			"properties":{"mode":"Sometimes","template":{"$schema":
+			"https://schema.management.azure.com/schemas/2019-04-01/deploymentTemplate.json#","contentVersion":"1.0.0.0","resources":[]}}}]`,
+			"InvalidRequestContent", "'Sometimes'"},
 		"a resource twice":   {`"resources":[` + networkIn("") + "," + networkIn("") + `]`, "InvalidTemplate", "defined multiple times"},
 		"a circle":           {`"resources":[` + networkIn(`,"dependsOn":["w"]`) + "," + strings.Replace(networkIn(`,"dependsOn":["v"]`), `"v",`, `"w",`, 1) + `]`, "InvalidTemplate", "Circular"},
 		"a missing resource": {`"resources":[` + networkIn(`,"dependsOn":["w"]`) + `]`, "InvalidTemplate", "not defined in the template"},

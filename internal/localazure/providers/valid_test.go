@@ -186,6 +186,31 @@ var validTemplates = map[string]string{
 		{"type":"Microsoft.Authorization/roleAssignments","apiVersion":"2022-04-01","name":"[guid('sender')]","dependsOn":["i"],"properties":{
 			"principalId":"[reference('i').principalId]","principalType":"ServicePrincipal","roleDefinitionId":
 			"[subscriptionResourceId('Microsoft.Authorization/roleDefinitions', '2b629674-e913-4c01-ae53-ef4638d8f975')]"}}]`,
+	"zones that are numbers": `"resources":[
+		{"type":"Microsoft.Network/publicIPAddresses","apiVersion":"2023-09-01","name":"p","location":"eastus","zones":[1,2,3],
+			"sku":{"name":"Standard"},"properties":{"publicIPAllocationMethod":"Static"}},
+		{"type":"Microsoft.Compute/disks","apiVersion":"2024-03-02","name":"d","location":"eastus","zones":[2],"sku":{"name":"Premium_LRS"},
+			"properties":{"creationData":{"createOption":"Empty"},"diskSizeGB":4}}],
+		"outputs":{"zones":{"type":"array","value":
+			"[createArray(reference('d', '2024-03-02', 'Full').zones[0], reference('p', '2023-09-01', 'Full').zones[2])]"}}`,
+	"a nested profile without a number of answers": `"resources":[
+		{"type":"Microsoft.Network/trafficManagerProfiles","apiVersion":"2022-04-01","name":"child","location":"global","properties":{
+			"trafficRoutingMethod":"Weighted","dnsConfig":{"relativeName":"kaz-child","ttl":30},
+			"monitorConfig":{"protocol":"HTTP","port":80,"path":"/"}}},
+		{"type":"Microsoft.Network/trafficManagerProfiles","apiVersion":"2022-04-01","name":"t","location":"global","dependsOn":["child"],
+			"properties":{"trafficRoutingMethod":"Priority","maxReturn":0,"dnsConfig":{"relativeName":"kaz-parent","ttl":30},
+			"monitorConfig":{"profileMonitorStatus":"Degraded","protocol":"HTTP","port":80,"path":"/"},"endpoints":[{"name":"e",
+			"type":"Microsoft.Network/trafficManagerProfiles/nestedEndpoints","properties":{"targetResourceId":
+			"[resourceId('Microsoft.Network/trafficManagerProfiles', 'child')]","minChildEndpoints":1,"priority":1,"weight":1}}]}}]`,
+	"tags that are numbers": `"resources":[{"type":"Microsoft.ManagedIdentity/userAssignedIdentities","apiVersion":"2023-01-31","name":"i",
+		"location":"eastus","tags":{"a":1,"b":"[add(1, 1)]","c":"x"}}],
+		"outputs":{"tags":{"type":"object","value":"[reference('i', '2023-01-31', 'Full').tags]"}}`,
+	"the log of a script": `"resources":[
+		{"type":"Microsoft.Resources/deploymentScripts","apiVersion":"2020-10-01","name":"s","location":"eastus","kind":"AzureCLI","properties":{
+			"azCliVersion":"2.52.0","retentionInterval":"PT1H","scriptContent":"echo hello","forceUpdateTag":"1"}}],
+		"outputs":{"log":{"type":"string","value":
+			"[reference(resourceId('Microsoft.Resources/deploymentScripts/logs', 's', 'default'), '2020-10-01').log]"},
+			"ended":{"type":"bool","value":"[not(empty(reference('s').status.endTime))]"}}`,
 	"values": `"resources":[],"outputs":{
 		"greater":{"type":"array","value":"[createArray(greater('A', 'a'), less('A', 'a'), greaterOrEquals('a', 'A'), lessOrEquals('a', 'A'))]"},
 		"zones":{"type":"array","value":"[pickZones('Microsoft.Network', 'virtualNetworks', 'eastus')]"},
@@ -197,6 +222,7 @@ var validTemplates = map[string]string{
 
 // outputs are the outputs of those templates that have some.
 var outputs = map[string]map[string]any{
+	"tags that are numbers":                      {"tags": map[string]any{"a": "1", "b": "2", "c": "x"}},
 	"names of members in another case":           {"address": group + "/providers/Microsoft.Network/publicIPAddresses/p"},
 	"functions of the template that call others": {"name": "ix"},
 	"an account as it was in 2015":               {"sku": "Standard_GRS"},
@@ -207,6 +233,8 @@ var outputs = map[string]map[string]any{
 	"logs, alerts and what uses them": {"app": "a.e.eastus.azurecontainerapps.io", "group": true,
 		"groupName": "kaz-g.eastus.azurecontainer.io"},
 	"a container group in a network, and a domain": {"inSubnet": true, "token": true},
+	"zones that are numbers":                       {"zones": []any{"2", "3"}},
+	"the log of a script":                          {"log": "The local Azure does not run deployment scripts.", "ended": true},
 	"values": {"greater": []any{true, false, false, true}, "zones": []any{}, "manager": true, "login": true, "hash": true,
 		"distinct": []any{"a", "b"}},
 }

@@ -40,6 +40,9 @@ var (
 	outputShape    = shape{"TemplateOutputParameter", append([]string{"condition", "copy", "value"}, typeMembers...), nil}
 )
 
+// needed are the members of which an output has one each: a type or a definition of one, and a value or a loop that makes it.
+var needed = [][]string{{"type", "$ref"}, {"value", "copy"}}
+
 // Error says that a template is no template: a section or a property in it is one that templates do not have, or is absent.
 type Error struct {
 	// Message is what the resource manager says of it, and Path where in the template it is: "resources[0].apiVersion1".
@@ -66,7 +69,11 @@ func Check(document map[string]any) error {
 		declared, _ := document[section.name].(map[string]any)
 		for _, name := range slices.Sorted(maps.Keys(declared)) {
 			one, _ := declared[name].(map[string]any)
-			if err := section.shape.check(section.name+"."+name, one); err != nil {
+			path := section.name + "." + name
+			if err := section.shape.check(path, one); err != nil {
+				return err
+			}
+			if err := checkNeeded(path, one); section.name == "outputs" && err != nil {
 				return err
 			}
 		}
@@ -84,6 +91,16 @@ func (s shape) check(path string, o map[string]any) error {
 	for _, name := range s.required {
 		if o[name] == nil {
 			return misshapen(path, "Required property '%s' not found in JSON.", name)
+		}
+	}
+	return nil
+}
+
+// checkNeeded refuses an output without a type or a value.
+func checkNeeded(path string, output map[string]any) error {
+	for _, either := range needed {
+		if !slices.ContainsFunc(either, func(name string) bool { _, given := output[name]; return given }) {
+			return misshapen(path, "Required property '%s' not found in JSON.", either[0])
 		}
 	}
 	return nil
@@ -112,6 +129,9 @@ func checkResources(path string, resources any) error {
 				return err
 			}
 		}
+	case nil:
+	default:
+		return misshapen(path, "Error converting value \"%v\" to type 'TemplateResource[]'.", resources)
 	}
 	return nil
 }
@@ -123,6 +143,15 @@ func checkResource(path string, resource any) error {
 	}
 	if err := resourceShape.check(path, o); err != nil {
 		return err
+	}
+	for name, value := range o {
+		text, isText := value.(string)
+		switch {
+		case isText && strings.EqualFold(name, "dependsOn"):
+			return misshapen(path+"."+name, "Error converting value \"%s\" to type 'System.String[]'.", text)
+		case isText && strings.EqualFold(name, "tags") && !strings.HasPrefix(text, "["):
+			return misshapen(path+"."+name, "Error converting value \"%s\" to type 'InsensitiveDictionary'.", text)
+		}
 	}
 	return checkResources(path+".resources", o["resources"])
 }

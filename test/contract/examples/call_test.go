@@ -195,18 +195,24 @@ func spelled(text string) string {
 
 // send carries a request that is no client's to the local Azure.
 func send(ctx context.Context, e *core.Emulator, r request) (status int, text []byte, err error) {
+	status, text, _, err = exchange(ctx, e, r)
+	return status, text, err
+}
+
+// exchange sends a request, and returns the headers of the reply, too.
+func exchange(ctx context.Context, e *core.Emulator, r request) (status int, text []byte, headers http.Header, err error) {
 	url := "https://management.azure.com" + r.path + "?api-version=" + r.version
 	hr, err := http.NewRequestWithContext(ctx, r.method, url, bytes.NewReader(r.body))
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	hr.Header.Set("Content-Type", "application/json")
 	hr.Header.Set("Authorization", "Bearer any")
 	reply, err := e.Transport().RoundTrip(hr)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	defer reply.Body.Close()
 	text, err = io.ReadAll(reply.Body)
-	return reply.StatusCode, text, err
+	return reply.StatusCode, text, reply.Header, err
 }

@@ -33,7 +33,12 @@ type verdict struct {
 	refused []string
 	got     any
 	excused []string
+	again   []string // what the same request again changes
+	tried   bool     // whether it was sent again
 }
+
+// leastAgain is how many examples make a resource and are sent again.
+const leastAgain = 490
 
 // TestExamples sends the documented examples to the local Azure, each to a new one, and compares the answers with the documented ones.
 // At least as many as in testdata/results.txt must pass. To write that file anew:
@@ -64,6 +69,12 @@ func TestExamples(t *testing.T) {
 					verdicts, needed[i] = append(verdicts, v), append(needed[i], v.excused...)
 					got[i].others--
 					got[i].all++
+					for _, fault := range v.again {
+						t.Errorf("%s: %s %s: %.1500s", v.Name, v.sent.method, v.sent.path, fault)
+					}
+					if v.tried {
+						got[i].again++
+					}
 					if len(v.misses) == 0 {
 						got[i].passed++
 					}
@@ -83,6 +94,13 @@ func TestExamples(t *testing.T) {
 		if !slices.Contains(slices.Concat(needed...), mistake) {
 			t.Errorf("no example needs the mistake %s", mistake)
 		}
+	}
+	sentAgain := 0
+	for _, r := range got {
+		sentAgain += r.again
+	}
+	if sentAgain < leastAgain {
+		t.Errorf("%d examples were sent again, want at least %d", sentAgain, leastAgain)
 	}
 	if *update && !t.Failed() {
 		writeResults(t, got)
@@ -134,6 +152,7 @@ func judge(t *testing.T, all *known, smallest map[string]json.RawMessage, c *cal
 			v.misses = []miss{{c.target.kind.Name + " " + c.Client + "." + c.Method, "error: " + firstLines(err)}}
 			return
 		}
+		v.again, v.tried = again(t.Context(), e, c)
 		if c.answer.IsValid() {
 			compared := comparison{readOnly: c.module.ReadOnly, call: c.Client + "." + c.Method}
 			if own := all.scenes[c.Name]; own != nil {

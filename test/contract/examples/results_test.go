@@ -19,6 +19,8 @@ type result struct {
 	corrected int
 	// others are the examples for other types, and for what is no resource. Those that are unread are not among them.
 	others, unread int
+	// again are those that make a resource and were sent again.
+	again int
 }
 
 // check compares a result with the last measured one.

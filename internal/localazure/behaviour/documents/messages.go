@@ -21,6 +21,7 @@ var made = map[string]map[string]behaviour.Object{
 	},
 	"Microsoft.EventHub/namespaces/eventhubs": {"/consumergroups/$Default": {}},
 	"Microsoft.Relay/namespaces":              {"/authorizationRules/RootManageSharedAccessKey": rootRule},
+	"Microsoft.Resources/deploymentScripts":   {"/logs/default": {"log": "The local Azure does not run deployment scripts."}},
 	"Microsoft.ServiceBus/namespaces": {
 		"/AuthorizationRules/RootManageSharedAccessKey": rootRule, "/networkRuleSets/default": networkRules,
 	},

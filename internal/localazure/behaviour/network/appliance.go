@@ -172,7 +172,7 @@ func addressHubFirewall(c *behaviour.Call) {
 	}
 	wanted, _ := behaviour.Int(c.Doc, path+".publicIPs.count")
 	addresses := behaviour.Array(c.Doc, path+".publicIPs.addresses")
-	if addresses == nil {
+	if len(addresses) == 0 {
 		addresses = behaviour.Array(c.Old, path+".publicIPs.addresses")
 	}
 	for len(addresses) < wanted {

@@ -45,7 +45,8 @@ func completeTasks(types []behaviour.Type) {
 	}
 	of("taskRuns").Own = []string{"properties.runResult"}
 	of("taskRuns").Settle = func(c *behaviour.Call) error {
-		if request := behaviour.Sub(c.Doc, "properties.runRequest"); request != nil {
+		again := c.Old != nil && !c.Changed("properties.runRequest") && !c.Changed("properties.forceUpdateTag")
+		if request := behaviour.Sub(c.Doc, "properties.runRequest"); request != nil && !again {
 			result, err := newRun(c, c.ID.Parent(), request)
 			behaviour.Set(c.Doc, "properties.runResult", result)
 			return err

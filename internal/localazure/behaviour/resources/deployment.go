@@ -1,6 +1,7 @@
 package resources
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -130,9 +131,8 @@ func completes(body behaviour.Object) bool {
 
 // checkDeployment checks the frame of a deployment: its name, its location and its mode.
 func checkDeployment(c *behaviour.Call) error {
-	if !deploymentName.MatchString(c.ID.Name()) {
-		return behaviour.Gateway(400, "InvalidDeploymentName",
-			"The deployment name '%s' is not valid: 1 to 64 letters, digits, '-', '_', '.', '(' and ')' are allowed.", c.ID.Name())
+	if err := checkName(c); err != nil {
+		return err
 	}
 	if behaviour.Text(c.Old, "properties.provisioningState") == "Accepted" {
 		return behaviour.Gateway(409, "DeploymentActive",
@@ -144,6 +144,18 @@ func checkDeployment(c *behaviour.Call) error {
 			"The 'location' property must be specified for '%s'. Please see https://aka.ms/deploy-to-subscription for usage details.",
 			c.ID.Name())
 	}
+	return checkMode(c)
+}
+
+func checkName(c *behaviour.Call) error {
+	if !deploymentName.MatchString(c.ID.Name()) {
+		return behaviour.Gateway(400, "InvalidDeploymentName",
+			"The deployment name '%s' is not valid: 1 to 64 letters, digits, '-', '_', '.', '(' and ')' are allowed.", c.ID.Name())
+	}
+	return nil
+}
+
+func checkMode(c *behaviour.Call) error {
 	mode := behaviour.Text(c.Body, "properties.mode")
 	switch {
 	case strings.EqualFold(mode, "Incremental"):
@@ -190,6 +202,9 @@ func checkNested(c *behaviour.Call, s *source, t *template.Template, depth int) 
 		if completes(inner.Body) {
 			return behaviour.Gateway(400, "InvalidNestedDeploymentMode", "The nested deployment '%s' has the mode 'Complete'. Only "+
 				"'Incremental' is supported for nested deployments.", r.ID.Name())
+		}
+		if err := cmp.Or(checkName(inner), checkMode(inner)); err != nil {
+			return err
 		}
 		of, err := sourceOf(inner)
 		if err != nil {

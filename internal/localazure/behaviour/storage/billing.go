@@ -193,10 +193,15 @@ var decreases = map[string]string{
 func fillDecreases(c *behaviour.Call, model billing, _ behaviour.Object) error {
 	const day = 24 * time.Hour
 	for path, next := range decreases {
-		was, _ := behaviour.Int(c.Old, path)
-		if is, _ := behaviour.Int(c.Doc, path); model.iops != nil && (c.Old == nil || is < was) {
-			behaviour.Set(c.Doc, next, c.Now().Add(day).UTC().Format(http.TimeFormat))
+		if model.iops == nil {
+			continue
 		}
+		allowed := behaviour.Text(c.Old, next)
+		was, _ := behaviour.Int(c.Old, path)
+		if is, _ := behaviour.Int(c.Doc, path); c.Old == nil || is < was {
+			allowed = c.Now().Add(day).UTC().Format(http.TimeFormat)
+		}
+		behaviour.Set(c.Doc, next, allowed)
 	}
 	return nil
 }

@@ -19,3 +19,16 @@ func newReplication(c *behaviour.Call) (behaviour.Reply, error) {
 	view, _ := c.View(id)
 	return behaviour.Reply{Status: 200, Body: view}, nil
 }
+
+// keepRuleIDs gives a rule without an ID that of the old rule between the same containers, so that the same request again changes
+// nothing. A rule between others gets a new ID.
+func keepRuleIDs(c *behaviour.Call) error {
+	for _, rule := range behaviour.Objects(c.Doc, "properties.rules") {
+		for _, old := range behaviour.Objects(c.Old, "properties.rules") {
+			if old["sourceContainer"] == rule["sourceContainer"] && old["destinationContainer"] == rule["destinationContainer"] {
+				behaviour.Default(rule, "ruleId", old["ruleId"])
+			}
+		}
+	}
+	return nil
+}

@@ -40,6 +40,8 @@ func Provider() behaviour.Provider {
 			t.Show = showUser
 		case AccountType + "/inventoryPolicies":
 			t.Show = showName("DefaultInventoryPolicy")
+		case AccountType + "/objectReplicationPolicies":
+			t.Fill = keepRuleIDs
 		case AccountType + "/managementPolicies":
 			t.Show = showName("DefaultManagementPolicy")
 			t.Missing = func(c *behaviour.Call) error {

@@ -103,6 +103,9 @@ func (t Checks) version(r *message.Request, _ *behaviour.Call) error {
 	return behaviour.UnknownVersion(r.Kind.Name, r.Version, location, r.Kind.Versions)
 }
 
+// Frame is the check of a body that a deployment sends: of the stage Received it has no other.
+func (t Checks) Frame(r *message.Request) error { return t.frame(r, nil) }
+
 // frame refuses a body in which the members that all resources have are not of their form.
 func (t Checks) frame(r *message.Request, _ *behaviour.Call) error {
 	return document.CheckFrame(r.Body)

@@ -61,6 +61,9 @@ var taken = []takenMember{
 	{"microsoft.network/", "SubResource", "", ""},
 	// Keys of vaults are read leniently: a quickstart has the time of the expiry beside the attributes.
 	{"microsoft.keyvault/vaults/keys", "", "", ""},
+	// What a GET of these services shows.
+	{"microsoft.storage/storageaccounts/queueservices", "QueueServiceProperties", "sku", ""},
+	{"microsoft.storage/storageaccounts/tableservices", "TableServiceProperties", "sku", ""},
 	// Members that old api-versions have, and that the models, which begin later, have not.
 	{"microsoft.storage/storageaccounts", "AccountPropertiesCreateParameters", "accountType", "2016-01-01"},
 	{"microsoft.containerregistry/registries", "NetworkRuleSet", "virtualNetworkRules", "2021-09-01"},

@@ -1,12 +1,23 @@
 package document
 
 import (
+	"strconv"
 	"strings"
 
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/core/kind"
 )
+
+// ReadZones makes texts of zones that are numbers, as Azure Resource Manager does when it reads a request.
+func ReadZones(body behaviour.Object) {
+	zones := behaviour.Array(body, "zones")
+	for i, zone := range zones {
+		if n, ok := zone.(float64); ok {
+			zones[i] = strconv.FormatFloat(n, 'f', -1, 64)
+		}
+	}
+}
 
 // FromBody returns the document that a request's body asks for. It drops nulls. Fields that belong to Azure have the values
 // of the old document.

@@ -57,6 +57,9 @@ func (w inside) apply(by behaviour.Caller, id azure.ID, version string, body beh
 	if err := w.faulty(r); err != nil {
 		return err
 	}
+	if err := checks.In(w.Transaction).Frame(r); err != nil {
+		return err
+	}
 	if _, err := newWriter(w.Transaction).put(r); err != nil {
 		return err
 	}

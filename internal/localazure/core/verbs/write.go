@@ -24,6 +24,7 @@ type writer struct {
 
 func (t writer) put(r *message.Request) (message.Reply, error) {
 	r.Kind.Model.Spell(r.Method, r.Kind.Name, r.Body)
+	document.ReadZones(r.Body)
 	if err := t.checks.Pass(checks.Placed, r, nil); err != nil {
 		return message.Reply{}, err
 	}
@@ -43,6 +44,7 @@ func (t writer) put(r *message.Request) (message.Reply, error) {
 
 func (t writer) patch(r *message.Request) (message.Reply, error) {
 	r.Kind.Model.Spell(r.Method, r.Kind.Name, r.Body)
+	document.ReadZones(r.Body)
 	if err := t.checks.Pass(checks.Placed, r, nil); err != nil {
 		return message.Reply{}, err
 	}
