@@ -190,9 +190,21 @@ func ProviderOperations() Protocol {
 	return providerOperations("operationStatuses", "operationResults")
 }
 
-// StackOperations are the operations of deployment stacks.
+// StackOperations are the operations of deployment stacks. Their states begin with small letters.
 func StackOperations() Protocol {
-	return providerOperations("deploymentStackOperationStatus", "deploymentStackOperationResults")
+	p := providerOperations("deploymentStackOperationStatus", "deploymentStackOperationResults")
+	of := p.Poll
+	p.Poll = func(o Operation, result bool) Reply {
+		reply := of(o, result)
+		if body, isStatus := reply.Body.(Object); !result && isStatus {
+			body["status"] = strings.ToLower(o.State())
+			if o.End.IsZero() {
+				body["status"] = "initializing"
+			}
+		}
+		return reply
+	}
+	return p
 }
 
 func providerOperations(status, results string) Protocol {

@@ -1,6 +1,7 @@
 package authorization
 
 import (
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -89,6 +90,7 @@ func fillPolicy(field string) func(*behaviour.Call) error {
 		if field == "policyRule" {
 			behaviour.Default(c.Doc, "properties.mode", "Indexed")
 		}
+		spellParameters(c)
 		stampMetadata(c)
 		if err := needs(c, field); err != nil || field != "policyRule" {
 			return err
@@ -132,6 +134,20 @@ func checkRule(c *behaviour.Call) error {
 	return nil
 }
 
+// parameterTypes are the types of the parameters of policies, as Azure writes them.
+var parameterTypes = []string{"String", "Array", "Object", "Boolean", "Integer", "Float", "DateTime"}
+
+// spellParameters writes the types of a definition's parameters as Azure does.
+func spellParameters(c *behaviour.Call) {
+	for _, parameter := range behaviour.Sub(c.Doc, "properties.parameters") {
+		o, _ := parameter.(behaviour.Object)
+		is := func(name string) bool { return strings.EqualFold(name, behaviour.Text(o, "type")) }
+		if i := slices.IndexFunc(parameterTypes, is); i >= 0 {
+			o["type"] = parameterTypes[i]
+		}
+	}
+}
+
 func fillPolicyAssignment(c *behaviour.Call) error {
 	behaviour.Set(c.Doc, "properties.scope", string(c.ID.Parent()))
 	behaviour.Default(c.Doc, "properties.notScopes", []any{})
@@ -166,7 +182,10 @@ func fillPolicyAssignment(c *behaviour.Call) error {
 // stampMetadata writes the author of the creation and of the last change into the metadata.
 func stampMetadata(c *behaviour.Call) {
 	const path = "properties.metadata."
-	author, _ := c.Author()
+	author := authorID(c)
+	if author == nil { // without access control the caller is the owner, who has no id
+		author = "00000000-0000-0000-0000-000000000000"
+	}
 	now := behaviour.Timestamp(c.Now())
 	if was := behaviour.Sub(c.Old, "properties.metadata"); was != nil {
 		behaviour.Set(c.Doc, path+"createdBy", was["createdBy"])

@@ -242,6 +242,9 @@ func TestPublicZone(t *testing.T) {
 	if first.Status != 201 || first.Header.Get("Azure-AsyncOperation") != "" {
 		t.Errorf("a public zone is made at once: %d %v", first.Status, first.Header)
 	}
+	if _, tagged := first.Body["tags"]; !tagged || first.Header.Get("ETag") == "" {
+		t.Errorf("the reply to a PUT of a public zone has its tags and its etag: %v %v", first.Header, first.Body)
+	}
 	got := c.get(public)
 	c.has(got, `{"name":"example.com","type":"Microsoft.Network/dnszones","properties":{"maxNumberOfRecordSets":10000,
 		"numberOfRecordSets":2,"zoneType":"Public"}}`)

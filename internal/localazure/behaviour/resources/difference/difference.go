@@ -8,11 +8,13 @@ import (
 	"strings"
 
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/core/model"
 )
 
-// Settled is a resource without what changes by itself.
+// Settled is a resource without what changes by itself, and without what no request can set.
 func Settled(view behaviour.Object) behaviour.Object {
 	o := behaviour.Clone(view)
+	model.Official().RemoveReadOnly(behaviour.Text(o, "type"), o)
 	unsettle(o)
 	return o
 }
