@@ -72,7 +72,7 @@ func TestPolicies(t *testing.T) {
 	startScopes(t).Run(
 		exchange{Do: "PUT " + base + "policyDefinitions/p", Body: `{"properties":{"displayName":"P"}}`, Status: 400, Code: "InvalidRequestContent"},
 		exchange{Do: "PUT " + base + "policyDefinitions/p", Status: 201, Body: `{"properties":{"displayName":"P","policyRule":{
-			"if":{"field":"name","equals":"x"},"then":{"effect":"deny"}},"parameters":{"names":{"type":"array"}}}}`,
+			"if":{"field":"name","equals":"x"},"then":{"effect":"deny"}},"parameters":{"names":{"type":"array","defaultValue":[]}}}}`,
 			Has: has{"properties.policyType": "Custom", "properties.mode": "Indexed", "properties.parameters.names.type": "Array",
 				"properties.metadata.createdBy": "00000000-0000-0000-0000-000000000000"}},
 		exchange{Do: "PUT ~/providers/Microsoft.Authorization/policyAssignments/a", Status: 201, Body: `{"properties":{
