@@ -255,6 +255,7 @@ func TestPublicZone(t *testing.T) {
 	c.has(c.put(public+"/A/www", `{"properties":{"ttl":300,"aRecords":[{"ipv4Address":"20.0.0.4"}]}}`),
 		`{"type":"Microsoft.Network/dnszones/A","properties":{"fqdn":"www.example.com.","TTL":300,"ARecords":[{"ipv4Address":"20.0.0.4"}],
 			"targetResource":{},"provisioningState":"Succeeded"}}`)
+	c.has(c.get(public+"/NS/@"), `{"properties":{"targetResource":{},"trafficManagementProfile":{}}}`)
 	for _, list := range []string{"recordsets", "all"} {
 		if n := len(behaviour.Objects(c.get(public+"/"+list), "value")); n != 3 {
 			t.Errorf("%d record sets in %s, want A, NS and SOA", n, list)

@@ -61,4 +61,14 @@ func TestWhatIfLeavesOutWhatNoRequestSets(t *testing.T) {
 	if id := behaviourtest.At(got, "properties.changes.0.after.id"); id == nil {
 		t.Error("the resource has no id")
 	}
+	policy := func(place string) string {
+		return strings.Replace(of(`{"resources":[{"type":"Microsoft.Authorization/policyDefinitions","apiVersion":"2018-05-01","name":"p",
+			"properties":{"policyRule":{"if":{"field":"location","equals":"`+place+`"},"then":{"effect":"deny"}}}}]}`, ""), `{`,
+			`{"location":"eastus",`, 1)
+	}
+	const path = "~~/providers/Microsoft.Resources/deployments/d"
+	a.Run(exchange{Do: "PUT " + path, Body: policy("northeurope"), Status: 201})
+	_, header, _ = a.Send("POST", path+"/whatIf", policy("westeurope"))
+	a.Run(exchange{Do: "GET " + header.Get("Location"), Has: has{"properties.changes.0.delta.#": 1,
+		"properties.changes.0.delta.0.path": "properties.policyRule.if.equals"}})
 }

@@ -20,8 +20,8 @@ func Settled(view behaviour.Object) behaviour.Object {
 }
 
 // unsettled are the fields that change by themselves: states, times and versions that a write makes. No request can set them.
-var unsettled = []string{"etag", "provisioningState", "resourceGuid", "systemData", "timeCreated", "createdOn", "updatedOn",
-	"lastEnabledTime", "lastModifiedTime", "lastUpdatedTime", "secretUriWithVersion"}
+var unsettled = []string{"etag", "provisioningState", "resourceGuid", "systemData", "timeCreated", "createdBy", "createdOn",
+	"updatedBy", "updatedOn", "lastEnabledTime", "lastModifiedTime", "lastUpdatedTime", "secretUriWithVersion"}
 
 func unsettle(value any) {
 	switch v := value.(type) {
