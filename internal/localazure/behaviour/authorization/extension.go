@@ -64,8 +64,10 @@ func scoped(name string, s behaviour.Style, fill func(*behaviour.Call) error) be
 // policies are the types of policies. The core enforces policies that deny.
 func policies() []behaviour.Type {
 	created := style()
+	definitions := scoped("Microsoft.Authorization/policyDefinitions", created, fillPolicy("policyRule"))
+	definitions.Missing = func(c *behaviour.Call) error { return noDefinition(c.ID) }
 	return []behaviour.Type{
-		scoped("Microsoft.Authorization/policyDefinitions", created, fillPolicy("policyRule")),
+		definitions,
 		scoped("Microsoft.Authorization/policySetDefinitions", created, fillPolicy("policyDefinitions")),
 		scoped("Microsoft.Authorization/policyAssignments", created, fillPolicyAssignment),
 		scoped("Microsoft.Authorization/policyExemptions", created, func(c *behaviour.Call) error {
@@ -159,7 +161,7 @@ func fillPolicyAssignment(c *behaviour.Call) error {
 	id := azure.ID(behaviour.Text(c.Doc, "properties.policyDefinitionId"))
 	definition, ok := c.Get(id)
 	if !ok && id.Subscription() != "" { // those outside of subscriptions are built in
-		return behaviour.Refusal(404, "PolicyDefinitionNotFound", "The policy definition '%s' could not be found.", id.Name())
+		return noDefinition(id)
 	}
 	if !ok {
 		return nil
@@ -177,6 +179,10 @@ func fillPolicyAssignment(c *behaviour.Call) error {
 		}
 	}
 	return nil
+}
+
+func noDefinition(id azure.ID) error {
+	return behaviour.Refusal(404, "PolicyDefinitionNotFound", "The policy definition '%s' could not be found.", id.Name())
 }
 
 // stampMetadata writes the author of the creation and of the last change into the metadata.

@@ -20,7 +20,7 @@ func Types() []behaviour.Type {
 			Find: func(c *behaviour.Call) (behaviour.Object, error) {
 				return behaviour.Object{"id": string(c.ID), "name": c.ID.Name(), "type": c.Type.Name}, nil
 			}},
-		{Name: registrationType, Style: registration, NoState: true,
+		{Name: registrationType, Style: registration, NoState: true, Own: []string{"properties.registrationDate"},
 			Fill: func(c *behaviour.Call) error {
 				behaviour.Set(c.Doc, "properties.state", "Registered")
 				behaviour.Set(c.Doc, "properties.providerNamespace", c.ID.Parent().Name())
@@ -28,7 +28,7 @@ func Types() []behaviour.Type {
 				behaviour.Set(c.Doc, "properties.subscriptionId", c.ID.Subscription())
 				behaviour.Set(c.Doc, "properties.approvalType", "AutoApproval")
 				behaviour.Set(c.Doc, "properties.shouldFeatureDisplayInPortal", false)
-				behaviour.Set(c.Doc, "properties.registrationDate", behaviour.Timestamp(c.Now()))
+				behaviour.Default(c.Doc, "properties.registrationDate", behaviour.Timestamp(c.Now()))
 				return nil
 			},
 			Show: func(_ *behaviour.Call, view behaviour.Object) { view["type"] = strings.ToLower(registrationType) },

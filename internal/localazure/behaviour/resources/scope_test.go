@@ -70,6 +70,7 @@ func TestPolicies(t *testing.T) {
 	const base = "~~/providers/Microsoft.Authorization/"
 	definition := behaviourtest.Subscription + "/providers/Microsoft.Authorization/policyDefinitions/p"
 	startScopes(t).Run(
+		exchange{Do: "GET " + base + "policyDefinitions/p", Status: 404, Code: "PolicyDefinitionNotFound"},
 		exchange{Do: "PUT " + base + "policyDefinitions/p", Body: `{"properties":{"displayName":"P"}}`, Status: 400, Code: "InvalidRequestContent"},
 		exchange{Do: "PUT " + base + "policyDefinitions/p", Status: 201, Body: `{"properties":{"displayName":"P","policyRule":{
 			"if":{"field":"name","equals":"x"},"then":{"effect":"deny"}},"parameters":{"names":{"type":"array","defaultValue":[]}}}}`,
