@@ -299,7 +299,7 @@ func DeploymentOperations() Protocol {
 	return Protocol{
 		Name: "ARM operationStatuses",
 		Status: func(o Operation) string {
-			return string(o.Resource) + "/operationStatuses/" + digits(o.ID)
+			return string(o.Resource) + "/operationStatuses/" + Digits(o.ID)
 		},
 		Result: deletion.Result,
 		Poll: func(o Operation, result bool) Reply {
@@ -315,8 +315,8 @@ func DeploymentOperations() Protocol {
 	}
 }
 
-// digits makes the 20 digits of a deployment operation's id out of a GUID.
-func digits(guid string) string {
+// Digits makes the 20 digits of a deployment operation's id out of a GUID.
+func Digits(guid string) string {
 	var n uint64
 	for _, r := range guid {
 		n = n*31 + uint64(r)

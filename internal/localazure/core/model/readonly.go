@@ -1,6 +1,9 @@
 package model
 
-import "strings"
+import (
+	"maps"
+	"strings"
+)
 
 // RemoveReadOnly removes from a resource the members that the model of its PUT does not have, or has for reading alone, but for what
 // names it. A type without a model, and a nil table, change nothing.
@@ -19,9 +22,7 @@ func (t *Table) RemoveReadOnly(of string, resource map[string]any) {
 		}
 	}
 	t.structures[w.body].removeReadOnly("", resource)
-	for name, value := range kept {
-		resource[name] = value
-	}
+	maps.Copy(resource, kept)
 }
 
 // removeReadOnly removes the members in a value: of a structure, in the lists and maps that a member has, or of none.
