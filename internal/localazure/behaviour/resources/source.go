@@ -145,8 +145,8 @@ func (s *source) follow(c *behaviour.Call, link behaviour.Object) (behaviour.Obj
 func ofSpec(c *behaviour.Call, version azure.ID, path string) (behaviour.Object, error) {
 	const kind = "Microsoft.Resources/templateSpecs/versions"
 	if !version.Is(kind) {
-		return nil, behaviour.Gateway(400, "InvalidTemplate", "Deployment template validation failed: 'the id '%s' of the link to a template "+
-			"is none of a version of a template spec.'.", version)
+		return nil, behaviour.Gateway(400, "InvalidTemplate", "Deployment template validation failed: 'the id '%s' of the link to a "+
+			"template is none of a version of a template spec.'.", version)
 	}
 	if err := c.Permit(c.Caller, kind+"/read", version); err != nil {
 		return nil, err
