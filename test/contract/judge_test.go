@@ -323,6 +323,9 @@ var unpublished = map[string][]string{
 	"microsoft.network/register":             {"authorizations"},
 	"subscriptions/resourcegroups/resources": {"zones"},
 	"subscriptions/resources":                {"zones"},
+
+	"microsoft.resources/deployments/operations":          {"properties.trackingId"},
+	"subscriptions/resourcegroups/deployments/operations": {"properties.trackingId"},
 }
 
 // nulls are fields that Azure sends as null where others send nothing.
@@ -331,6 +334,8 @@ var nulls = map[string][]string{
 	"microsoft.authorization/roledefinitions": {"createdBy", "updatedBy"},
 	"microsoft.authorization/roleassignments": {"createdBy", "updatedBy", "condition", "conditionVersion", "description",
 		"delegatedManagedIdentityResourceId"},
+	"microsoft.resources/deployments/operations":          {"properties.statusMessage"},
+	"subscriptions/resourcegroups/deployments/operations": {"properties.statusMessage"},
 }
 
 // among looks a path up in a table by type.

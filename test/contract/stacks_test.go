@@ -61,7 +61,7 @@ func TestDeploymentStacks(t *testing.T) {
 		a.group()
 		c := clients(a, armdeploymentstacks.NewClientFactory).NewClient()
 		_, err := c.GetAtResourceGroup(a.Context(), group, "s", nil)
-		a.refused(err, http.StatusNotFound, "DeploymentStackNotFound")
+		a.refused(err, http.StatusNotFound, "DeploymentStackResourceNotFound")
 		put := func(s armdeploymentstacks.DeploymentStack) *armdeploymentstacks.DeploymentStackProperties {
 			a.Helper()
 			done, err := ended(c.BeginCreateOrUpdateAtResourceGroup(a.Context(), group, "s", s, nil))

@@ -150,6 +150,7 @@ var typeWords = map[string]func(*Type){
 	"systemData": func(t *Type) { t.Fill = func(c *Call) error { WriteSystemData(c); return nil } },
 	"etag":       func(t *Type) { t.Style.Etag, t.Style.Unconditional = QuotedGUID, true },
 	"anyscope":   func(t *Type) { t.AnyScope = true },
+	"tracked":    func(t *Type) { t.Missing = func(c *Call) error { return ChildNotFound(c.ID) } },
 }
 
 func (d *describer) begin(words []string) {

@@ -82,6 +82,13 @@ func NotFound(id azure.ID) *Error {
 	return e
 }
 
+// ChildNotFound is ARM's own answer for a child that ARM knows itself, because it has a location. It does not ask for the parent.
+func ChildNotFound(id azure.ID) *Error {
+	of := string(id)[strings.LastIndex(string(id), "/providers/")+len("/providers/"):]
+	return Gateway(404, "ResourceNotFound", "The Resource '%s' under resource group '%s' was not found. For more details please go to "+
+		"https://aka.ms/ARMResourceNotFoundFix", of, id.Group())
+}
+
 // GroupNotFound is ARM's answer for anything in a group that is not there.
 func GroupNotFound(group string) *Error {
 	e := Refusal(404, "ResourceGroupNotFound", "Resource group '%s' could not be found.", group)

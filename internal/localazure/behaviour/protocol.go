@@ -191,9 +191,21 @@ func ProviderOperations() Protocol {
 	return providerOperations("operationStatuses", "operationResults")
 }
 
-// StackOperations are the operations of deployment stacks.
+// StackOperations are the operations of deployment stacks. Their states begin with small letters.
 func StackOperations() Protocol {
-	return providerOperations("deploymentStackOperationStatus", "deploymentStackOperationResults")
+	p := providerOperations("deploymentStackOperationStatus", "deploymentStackOperationResults")
+	of := p.Poll
+	p.Poll = func(o Operation, result bool) Reply {
+		reply := of(o, result)
+		if body, isStatus := reply.Body.(Object); !result && isStatus {
+			body["status"] = strings.ToLower(o.State())
+			if o.End.IsZero() {
+				body["status"] = "initializing"
+			}
+		}
+		return reply
+	}
+	return p
 }
 
 func providerOperations(status, results string) Protocol {
@@ -288,7 +300,7 @@ func DeploymentOperations() Protocol {
 	return Protocol{
 		Name: "ARM operationStatuses",
 		Status: func(o Operation) string {
-			return string(o.Resource) + "/operationStatuses/" + digits(o.ID)
+			return string(o.Resource) + "/operationStatuses/" + Digits(o.ID)
 		},
 		Result: deletion.Result,
 		Poll: func(o Operation, result bool) Reply {
@@ -304,8 +316,8 @@ func DeploymentOperations() Protocol {
 	}
 }
 
-// digits makes the 20 digits of a deployment operation's id out of a GUID.
-func digits(guid string) string {
+// Digits makes the 20 digits of a deployment operation's id out of a GUID.
+func Digits(guid string) string {
 	var n uint64
 	for _, r := range guid {
 		n = n*31 + uint64(r)

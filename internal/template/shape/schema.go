@@ -13,6 +13,9 @@ var schemaVersions = []string{"2014-04-01-preview", "2015-01-01", "2018-05-01", 
 
 var schemaPath = regexp.MustCompile(`^/schemas/([^/]+)/([a-zA-Z]*[dD]eploymentTemplate)\.json$`)
 
+// parametersPath is the only schema of parameters that the resource manager takes for one of templates.
+const parametersPath = "/schemas/2015-01-01/deploymentParameters.json"
+
 // WrongSchema returns why a $schema is none of templates, "" if it is one, or absent: [Check] refuses that where a whole request is
 // checked.
 func WrongSchema(text string) string {
@@ -24,7 +27,7 @@ func WrongSchema(text string) string {
 		return fmt.Sprintf(`$schema value "%s" is not a valid URI`, text)
 	}
 	parts := schemaPath.FindStringSubmatch(at.Path)
-	if parts == nil || !slices.Contains(schemaVersions, parts[1]) {
+	if at.Path != parametersPath && (parts == nil || !slices.Contains(schemaVersions, parts[1])) {
 		return fmt.Sprintf("The template schema '%s' is not supported. Supported versions are '%s'. Please see "+
 			"https://aka.ms/arm-template for usage details", text, strings.Join(schemaVersions, ","))
 	}

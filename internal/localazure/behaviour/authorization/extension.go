@@ -1,6 +1,7 @@
 package authorization
 
 import (
+	"slices"
 	"strings"
 
 	"kaz/internal/azure"
@@ -63,8 +64,10 @@ func scoped(name string, s behaviour.Style, fill func(*behaviour.Call) error) be
 // policies are the types of policies. The core enforces policies that deny.
 func policies() []behaviour.Type {
 	created := style()
+	definitions := scoped("Microsoft.Authorization/policyDefinitions", created, fillPolicy("policyRule"))
+	definitions.Missing = func(c *behaviour.Call) error { return noDefinition(c.ID) }
 	return []behaviour.Type{
-		scoped("Microsoft.Authorization/policyDefinitions", created, fillPolicy("policyRule")),
+		definitions,
 		scoped("Microsoft.Authorization/policySetDefinitions", created, fillPolicy("policyDefinitions")),
 		scoped("Microsoft.Authorization/policyAssignments", created, fillPolicyAssignment),
 		scoped("Microsoft.Authorization/policyExemptions", created, func(c *behaviour.Call) error {
@@ -89,6 +92,7 @@ func fillPolicy(field string) func(*behaviour.Call) error {
 		if field == "policyRule" {
 			behaviour.Default(c.Doc, "properties.mode", "Indexed")
 		}
+		spellParameters(c)
 		stampMetadata(c)
 		if err := needs(c, field); err != nil || field != "policyRule" {
 			return err
@@ -132,6 +136,20 @@ func checkRule(c *behaviour.Call) error {
 	return nil
 }
 
+// parameterTypes are the types of the parameters of policies, as Azure writes them.
+var parameterTypes = []string{"String", "Array", "Object", "Boolean", "Integer", "Float", "DateTime"}
+
+// spellParameters writes the types of a definition's parameters as Azure does.
+func spellParameters(c *behaviour.Call) {
+	for _, parameter := range behaviour.Sub(c.Doc, "properties.parameters") {
+		o, _ := parameter.(behaviour.Object)
+		is := func(name string) bool { return strings.EqualFold(name, behaviour.Text(o, "type")) }
+		if i := slices.IndexFunc(parameterTypes, is); i >= 0 {
+			o["type"] = parameterTypes[i]
+		}
+	}
+}
+
 func fillPolicyAssignment(c *behaviour.Call) error {
 	behaviour.Set(c.Doc, "properties.scope", string(c.ID.Parent()))
 	behaviour.Default(c.Doc, "properties.notScopes", []any{})
@@ -143,7 +161,7 @@ func fillPolicyAssignment(c *behaviour.Call) error {
 	id := azure.ID(behaviour.Text(c.Doc, "properties.policyDefinitionId"))
 	definition, ok := c.Get(id)
 	if !ok && id.Subscription() != "" { // those outside of subscriptions are built in
-		return behaviour.Refusal(404, "PolicyDefinitionNotFound", "The policy definition '%s' could not be found.", id.Name())
+		return noDefinition(id)
 	}
 	if !ok {
 		return nil
@@ -163,10 +181,14 @@ func fillPolicyAssignment(c *behaviour.Call) error {
 	return nil
 }
 
+func noDefinition(id azure.ID) error {
+	return behaviour.Refusal(404, "PolicyDefinitionNotFound", "The policy definition '%s' could not be found.", id.Name())
+}
+
 // stampMetadata writes the author of the creation and of the last change into the metadata.
 func stampMetadata(c *behaviour.Call) {
 	const path = "properties.metadata."
-	author, _ := c.Author()
+	author := authorID(c)
 	now := behaviour.Timestamp(c.Now())
 	if was := behaviour.Sub(c.Old, "properties.metadata"); was != nil {
 		behaviour.Set(c.Doc, path+"createdBy", was["createdBy"])

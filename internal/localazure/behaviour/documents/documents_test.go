@@ -69,6 +69,16 @@ func TestCrossConnectionOfACircuit(t *testing.T) {
 	)
 }
 
+// The resource manager knows the versions of template specs itself, so it does not ask for the spec of one that is not there.
+func TestAVersionOfATemplateSpecThatIsNotThere(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider(), documents.Provider())
+	const version = "~/providers/Microsoft.Resources/templateSpecs/s/versions/v1"
+	a.Run(
+		exchange{Do: "GET " + version, Status: 404, Code: "ResourceNotFound", Header: map[string]string{"x-ms-failure-cause": "gateway"}},
+		exchange{Do: "PUT " + version, Body: `{"location":"eastus"}`, Status: 404, Code: "ParentResourceNotFound"},
+	)
+}
+
 func TestAnOperationOfADocumentIsPolled(t *testing.T) {
 	a := behaviourtest.Start(t, resources.Provider(), documents.Provider())
 	const cache = "~/providers/Microsoft.Cache/redis/c"

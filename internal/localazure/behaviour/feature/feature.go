@@ -20,14 +20,19 @@ func Types() []behaviour.Type {
 			Find: func(c *behaviour.Call) (behaviour.Object, error) {
 				return behaviour.Object{"id": string(c.ID), "name": c.ID.Name(), "type": c.Type.Name}, nil
 			}},
-		{Name: registrationType, Style: registration, NoState: true,
+		{Name: registrationType, Style: registration, NoState: true, Own: []string{"properties.registrationDate"},
 			Fill: func(c *behaviour.Call) error {
 				behaviour.Set(c.Doc, "properties.state", "Registered")
 				behaviour.Set(c.Doc, "properties.providerNamespace", c.ID.Parent().Name())
 				behaviour.Set(c.Doc, "properties.featureName", c.ID.Name())
 				behaviour.Set(c.Doc, "properties.subscriptionId", c.ID.Subscription())
+				behaviour.Set(c.Doc, "properties.approvalType", "AutoApproval")
+				behaviour.Set(c.Doc, "properties.shouldFeatureDisplayInPortal", false)
+				behaviour.Default(c.Doc, "properties.registrationDate", behaviour.Timestamp(c.Now()))
 				return nil
-			}},
+			},
+			Show: func(_ *behaviour.Call, view behaviour.Object) { view["type"] = strings.ToLower(registrationType) },
+		},
 	}
 }
 
@@ -37,11 +42,14 @@ func Routes(known func(namespace string) bool) []behaviour.Route {
 		here = "/subscriptions/{subscription}/providers/Microsoft.Features/"
 		one  = here + "providers/{namespace}/features/{feature}"
 	)
-	register := func(state string) func(*behaviour.Call) (behaviour.Reply, error) {
+	register := func(state, said string) func(*behaviour.Call) (behaviour.Reply, error) {
 		return func(c *behaviour.Call) (behaviour.Reply, error) {
 			id := featureID(c)
 			c.Put(id, behaviour.Object{"name": id.Name(), "properties": behaviour.Object{"state": state}})
-			return get(c, known)
+			if !known(c.Param["namespace"]) {
+				return get(c, known)
+			}
+			return behaviour.Reply{Status: 200, Body: feature(id, said)}, nil
 		}
 	}
 	show := func(c *behaviour.Call) (behaviour.Reply, error) { return get(c, known) }
@@ -50,9 +58,9 @@ func Routes(known func(namespace string) bool) []behaviour.Route {
 		{Method: "GET", Pattern: here + "providers/{namespace}/features", Do: list,
 			Permission: "Microsoft.Features/providers/features/read"},
 		{Method: "GET", Pattern: one, Do: show, Permission: "Microsoft.Features/providers/features/read"},
-		{Method: "POST", Pattern: one + "/register", Do: register("Registered"), Writes: true,
+		{Method: "POST", Pattern: one + "/register", Do: register("Registered", "Registered"), Writes: true,
 			Permission: "Microsoft.Features/providers/features/register/action"},
-		{Method: "POST", Pattern: one + "/unregister", Do: register("Unregistered"), Writes: true,
+		{Method: "POST", Pattern: one + "/unregister", Do: register("Unregistered", "Unregistering"), Writes: true,
 			Permission: "Microsoft.Features/providers/features/unregister/action"},
 	}
 }

@@ -46,7 +46,7 @@ func userAssigned() behaviour.Type {
 			}
 		},
 		Actions: map[string]behaviour.Action{"listAssociatedResources": {Do: listAssociated}},
-		Header: placed,
+		Header:  placed,
 	}
 }
 

@@ -138,7 +138,7 @@ func TestTargetsInAzure(t *testing.T) {
 	c.refused("PUT", azure, body(publicIP), 400, "BadRequest")
 	c.put(publicIP, strings.Replace(staticIP, `"Static"`, `"Static","dnsSettings":{"domainNameLabel":"web"}`, 1))
 	c.has(c.put(azure, body(publicIP)),
-		`{"properties":{"target":"web.eastus.cloudapp.azure.com","endpointMonitorStatus":"CheckingEndpoint"}}`)
+		`{"properties":{"target":"web.eastus.cloudapp.azure.com","endpointLocation":"East US","endpointMonitorStatus":"CheckingEndpoint"}}`)
 	c.refused("PUT", nested, body(publicIP), 400, "BadRequest")
 	c.refused("PUT", nested, body(traffic), 400, "BadRequest")
 	child := net + "/trafficManagerProfiles/child"

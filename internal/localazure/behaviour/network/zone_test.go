@@ -242,6 +242,9 @@ func TestPublicZone(t *testing.T) {
 	if first.Status != 201 || first.Header.Get("Azure-AsyncOperation") != "" {
 		t.Errorf("a public zone is made at once: %d %v", first.Status, first.Header)
 	}
+	if _, tagged := first.Body["tags"]; !tagged || first.Header.Get("ETag") == "" {
+		t.Errorf("the reply to a PUT of a public zone has its tags and its etag: %v %v", first.Header, first.Body)
+	}
 	got := c.get(public)
 	c.has(got, `{"name":"example.com","type":"Microsoft.Network/dnszones","properties":{"maxNumberOfRecordSets":10000,
 		"numberOfRecordSets":2,"zoneType":"Public"}}`)
@@ -252,6 +255,7 @@ func TestPublicZone(t *testing.T) {
 	c.has(c.put(public+"/A/www", `{"properties":{"ttl":300,"aRecords":[{"ipv4Address":"20.0.0.4"}]}}`),
 		`{"type":"Microsoft.Network/dnszones/A","properties":{"fqdn":"www.example.com.","TTL":300,"ARecords":[{"ipv4Address":"20.0.0.4"}],
 			"targetResource":{},"provisioningState":"Succeeded"}}`)
+	c.has(c.get(public+"/NS/@"), `{"properties":{"targetResource":{},"trafficManagementProfile":{}}}`)
 	for _, list := range []string{"recordsets", "all"} {
 		if n := len(behaviour.Objects(c.get(public+"/"+list), "value")); n != 3 {
 			t.Errorf("%d record sets in %s, want A, NS and SOA", n, list)

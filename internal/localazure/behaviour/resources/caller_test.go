@@ -229,7 +229,7 @@ func TestRemovalsAreMadeWithTheRightsOfTheCaller(t *testing.T) {
 	stack(a, one, stackBody("delete", "none"), "DeploymentStackDeleteResourcesFailed")
 	a.Run(exchange{Do: "GET " + kept})
 	_, header, _ = a.Send("DELETE", one+"?unmanageAction.Resources=delete", "")
-	a.Run(exchange{Do: "GET " + header.Get("Azure-AsyncOperation"), Has: has{"status": "Failed"},
+	a.Run(exchange{Do: "GET " + header.Get("Azure-AsyncOperation"), Has: has{"status": "failed"},
 		Code: "DeploymentStackDeleteResourcesFailed"}, exchange{Do: "GET " + kept})
 	a.Run(exchange{Do: "PUT " + stacksPath + "/elsewhere", Status: 403, Code: "AuthorizationFailed",
 		Body: strings.Replace(stackBody("detach", "none"), `"template"`, full(`"deploymentScope":"`+foreignGroup+`","template"`), 1)})

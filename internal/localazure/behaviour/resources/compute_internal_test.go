@@ -87,10 +87,11 @@ func TestTemplatesAreComputedOutsideOfTransactions(t *testing.T) {
 			t.Fatal("nothing was computed")
 		}
 	}
-	compute(fillDeployment(request()))
+	_, err := fillDeployment(request())
+	compute(err)
 	before := *w.work.Budget
 	c := request()
-	if err := fillDeployment(c); err != nil {
+	if _, err := fillDeployment(c); err != nil {
 		t.Fatal(err)
 	}
 	stored := stored(behaviour.Clone(c.Doc))
@@ -107,7 +108,8 @@ func TestTemplatesAreComputedOutsideOfTransactions(t *testing.T) {
 		t.Error("a template was computed again in a transaction")
 	}
 	w.tags = behaviour.Object{"stage": "b"} // another request came in between
-	compute(fillDeployment(request()))
+	_, err = fillDeployment(request())
+	compute(err)
 	before = *w.work.Budget
 	if settled, err = bind(c, stored); err != nil || !strings.HasPrefix(settled.Resources[0].ID.Name(), "flatb") {
 		t.Errorf("the template of the changed group: %v %v", err, settled)

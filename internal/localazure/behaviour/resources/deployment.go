@@ -1,12 +1,10 @@
 package resources
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -65,7 +63,7 @@ var deploymentName = regexp.MustCompile(`^[-\w._()]{1,64}$`)
 
 // newDeployment is fillDeployment for a deployment that gets a place in the history.
 func newDeployment(c *behaviour.Call) error {
-	if err := fillDeployment(c); err != nil {
+	if _, err := fillDeployment(c); err != nil {
 		return err
 	}
 	if err := checkHistory(c); err != nil {
@@ -78,31 +76,30 @@ func newDeployment(c *behaviour.Call) error {
 	return preflight(c, c, t)
 }
 
-// fillDeployment checks what is to be deployed and makes the deployment's document. It makes room in the history.
-func fillDeployment(c *behaviour.Call) error {
+// fillDeployment checks what is to be deployed and makes the deployment's document. It makes room in the history. It returns the
+// resources that the deployment makes, as far as they are known.
+func fillDeployment(c *behaviour.Call) ([]azure.ID, error) {
 	if err := checkDeployment(c); err != nil {
-		return err
+		return nil, err
 	}
 	prune(c)
 	s, err := sourceOf(c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	t, err := bind(c, s)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := authorize(c, t); err != nil {
-		return err
+	n := nesting{}
+	if err := n.check(c, s, t, 0); err != nil {
+		return nil, err
 	}
-	if err := checkTemplate(c, t); err != nil {
-		return err
-	}
-	if err := checkNested(c, s, t, 0); err != nil {
-		return err
+	if err := n.missingGroup(c); err != nil {
+		return nil, err
 	}
 	if err := denied(c, s, t); err != nil {
-		return err
+		return nil, err
 	}
 	given := behaviour.Object{}
 	for name, value := range t.Parameters {
@@ -122,7 +119,7 @@ func fillDeployment(c *behaviour.Call) error {
 	if s.link != nil {
 		behaviour.Set(c.Doc, "properties.templateLink", s.link)
 	}
-	return nil
+	return n.made, nil
 }
 
 func completes(body behaviour.Object) bool {
@@ -170,64 +167,6 @@ func checkMode(c *behaviour.Call) error {
 	return nil
 }
 
-// mostNested is how deep deployments may be nested.
-const mostNested = 5
-
-// checkNested checks the nested deployments, as far as they are known before the outer one runs, and gets what they
-// link to.
-func checkNested(c *behaviour.Call, s *source, t *template.Template, depth int) error {
-	for _, r := range t.Resources {
-		if !r.Nested() {
-			continue
-		}
-		if depth == mostNested {
-			return behaviour.Gateway(400, "InvalidTemplate", "Deployment template validation failed: 'the deployments are nested more "+
-				"than %d deep'.", mostNested)
-		}
-		body, err := t.Preview(r)
-		if template.NeedsResources(err) {
-			if err := s.followAll(c, t.Links(r)); err != nil {
-				return err
-			}
-			continue
-		}
-		if err != nil {
-			return invalidTemplate(err)
-		}
-		inner := nestedCall(c, s, r, body)
-		if behaviour.Text(inner.Body, "properties.mode") == "" {
-			return behaviour.Gateway(400, "InvalidTemplate", "Deployment template validation failed: 'The nested deployment '%s' has no "+
-				"mode. Want Incremental'.", r.ID.Name())
-		}
-		if completes(inner.Body) {
-			return behaviour.Gateway(400, "InvalidNestedDeploymentMode", "The nested deployment '%s' has the mode 'Complete'. Only "+
-				"'Incremental' is supported for nested deployments.", r.ID.Name())
-		}
-		if err := cmp.Or(checkName(inner), checkMode(inner)); err != nil {
-			return err
-		}
-		of, err := sourceOf(inner)
-		if err != nil {
-			return err
-		}
-		nested, err := bind(inner, of)
-		if err != nil {
-			return err
-		}
-		if err := authorize(inner, nested); err != nil {
-			return err
-		}
-		if err := checkTemplate(inner, nested); err != nil {
-			return err
-		}
-		if err := checkNested(inner, of, nested, depth+1); err != nil {
-			return err
-		}
-		maps.Copy(s.linked, of.linked)
-	}
-	return nil
-}
-
 // authorize refuses a deployment of resources that the caller may not write itself.
 func authorize(c *behaviour.Call, t *template.Template) error {
 	for _, r := range t.Resources {
@@ -265,7 +204,7 @@ func shownParameters(t *template.Template) behaviour.Object {
 		if !types.Secure(kind) {
 			entry["value"] = t.Parameters[name]
 		}
-		shown[name] = entry
+		shown[camelCase(name)] = entry
 	}
 	return shown
 }
@@ -286,7 +225,7 @@ func deployedProviders(t *template.Template) []any {
 		}
 		var place any
 		if r.Location != "" {
-			place = strings.ToLower(strings.ReplaceAll(r.Location, " ", ""))
+			place = regionName(r.Location)
 		}
 		if !slices.Contains(places[full], place) {
 			places[full] = append(places[full], place)
@@ -301,6 +240,11 @@ func deployedProviders(t *template.Template) []any {
 		shown = append(shown, behaviour.Object{"namespace": namespace, "resourceTypes": list})
 	}
 	return shown
+}
+
+// regionName is the name of a region that a request names by its name, in any case, or by the name that people read.
+func regionName(location string) string {
+	return strings.ToLower(strings.ReplaceAll(location, " ", ""))
 }
 
 func shownDependencies(t *template.Template) []any {
@@ -339,7 +283,7 @@ func target(id azure.ID) behaviour.Object {
 
 // validate checks a deployment without making it. Providers are asked, too: what they would refuse is tried, and taken back.
 func validate(c *behaviour.Call) (any, error) {
-	call, t, err := checked(c)
+	call, t, made, err := checked(c)
 	if err != nil {
 		return nil, err
 	}
@@ -347,14 +291,10 @@ func validate(c *behaviour.Call) (any, error) {
 		return nil, err
 	}
 	properties := behaviour.Sub(call.Doc, "properties")
-	resources := make([]any, len(t.Resources))
-	for i, r := range t.Resources {
-		resources[i] = behaviour.Ref(r.ID)
-	}
-	properties["provisioningState"], properties["validatedResources"] = "Succeeded", resources
+	properties["provisioningState"], properties["validatedResources"] = "Succeeded", behaviour.Refs(made)
 	valid := behaviour.Object{"id": string(c.ID), "name": c.ID.Name(), "type": deploymentType, "properties": properties}
-	if location := call.Doc["location"]; location != nil {
-		valid["location"] = location
+	if location := behaviour.Text(call.Doc, "location"); location != "" {
+		valid["location"] = regionName(location)
 	}
 	return valid, nil
 }
@@ -382,18 +322,19 @@ func preflight(c, call *behaviour.Call, t *template.Template) error {
 	return nil
 }
 
-// checked does what a PUT of a deployment checks, and binds its template.
-func checked(c *behaviour.Call) (*behaviour.Call, *template.Template, error) {
+// checked does what a PUT of a deployment checks, and binds its template. It returns the resources that the deployment makes, too.
+func checked(c *behaviour.Call) (*behaviour.Call, *template.Template, []azure.ID, error) {
 	call := *c
 	call.Doc, call.Old = behaviour.Clone(c.Body), nil
 	if call.Doc == nil {
 		call.Doc = behaviour.Object{}
 	}
-	if err := fillDeployment(&call); err != nil {
-		return nil, nil, err
+	made, err := fillDeployment(&call)
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	t, err := bind(&call, stored(call.Doc))
-	return &call, t, err
+	return &call, t, made, err
 }
 
 // stored is what a deployment deploys, as its document has it.
@@ -597,7 +538,7 @@ func shownOutputs(t *template.Template) (behaviour.Object, error) {
 	return shown, nil
 }
 
-// camelCase returns a name as the resource manager shows the names of outputs. Leading capitals become small letters. The
+// camelCase returns a name as the resource manager shows the names of parameters and outputs. Leading capitals become small letters. The
 // last of them stays if a small letter follows, unless it is the first letter of the name.
 func camelCase(name string) string {
 	letters := []rune(name)

@@ -123,7 +123,7 @@ func TestADeploymentMakesItsResourcesInOrder(t *testing.T) {
 		exchange{Do: "GET " + deployment + "/operations",
 			Has: has{"value.#": 3, "value.0.properties.provisioningState": "Succeeded",
 				"value.2.properties.provisioningOperation": "EvaluateDeploymentOutput", "value.2.properties.targetResource": nil,
-				"value.1.properties.targetResource.resourceName": "a-node/cred"}},
+				"value.1.properties.targetResource.resourceName": "a-node/cred", "value.2.properties.serviceRequestId": nil}},
 		exchange{Do: "POST " + deployment + "/exportTemplate", Has: has{"template.variables.names.#": 1}},
 		exchange{Do: "DELETE " + deployment, Status: 202, Header: map[string]string{"Location": "*"}},
 		exchange{Do: "GET " + deployment, Status: 404, Code: "DeploymentNotFound"},

@@ -70,10 +70,12 @@ func TestPolicies(t *testing.T) {
 	const base = "~~/providers/Microsoft.Authorization/"
 	definition := behaviourtest.Subscription + "/providers/Microsoft.Authorization/policyDefinitions/p"
 	startScopes(t).Run(
+		exchange{Do: "GET " + base + "policyDefinitions/p", Status: 404, Code: "PolicyDefinitionNotFound"},
 		exchange{Do: "PUT " + base + "policyDefinitions/p", Body: `{"properties":{"displayName":"P"}}`, Status: 400, Code: "InvalidRequestContent"},
 		exchange{Do: "PUT " + base + "policyDefinitions/p", Status: 201, Body: `{"properties":{"displayName":"P","policyRule":{
-			"if":{"field":"name","equals":"x"},"then":{"effect":"deny"}}}}`,
-			Has: has{"properties.policyType": "Custom", "properties.mode": "Indexed"}},
+			"if":{"field":"name","equals":"x"},"then":{"effect":"deny"}},"parameters":{"names":{"type":"array","defaultValue":[]}}}}`,
+			Has: has{"properties.policyType": "Custom", "properties.mode": "Indexed", "properties.parameters.names.type": "Array",
+				"properties.metadata.createdBy": "00000000-0000-0000-0000-000000000000"}},
 		exchange{Do: "PUT ~/providers/Microsoft.Authorization/policyAssignments/a", Status: 201, Body: `{"properties":{
 			"policyDefinitionId":"` + definition + `"}}`, Has: has{"properties.enforcementMode": "Default",
 			"properties.scope": behaviourtest.Group}},
@@ -92,7 +94,11 @@ func TestFeatures(t *testing.T) {
 		exchange{Do: "POST " + one + "/register", Has: has{"properties.state": "Registered"}},
 		exchange{Do: "GET ~~/providers/Microsoft.Features/features", Has: has{"value.#": 1}},
 		exchange{Do: "GET ~~/providers/Microsoft.Features/providers/Microsoft.Compute/features", Has: has{"value.#": 0}},
-		exchange{Do: "POST " + one + "/unregister", Has: has{"properties.state": "Unregistered"}},
+		exchange{Do: "POST " + one + "/unregister", Has: has{"properties.state": "Unregistering"}},
+		exchange{Do: "GET " + one, Has: has{"properties.state": "Unregistered"}},
+		exchange{Do: "PUT ~~/providers/Microsoft.Features/featureProviders/Microsoft.Network/subscriptionFeatureRegistrations/It", Body: `{}`,
+			Has: has{"type": "microsoft.features/featureproviders/subscriptionfeatureregistrations", "properties.state": "Registered",
+				"properties.approvalType": "AutoApproval", "properties.shouldFeatureDisplayInPortal": false}},
 		exchange{Do: "GET ~~/providers/Microsoft.Features/providers/None.Such/features/x", Status: 404, Code: "InvalidResourceNamespace"},
 	)
 }

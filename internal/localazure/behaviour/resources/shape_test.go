@@ -56,6 +56,13 @@ func TestWhatIsNoTemplate(t *testing.T) {
 	}
 }
 
+// A template may have the first schema of parameters.
+func TestATemplateWithTheSchemaOfParameters(t *testing.T) {
+	a := start(t)
+	a.Run(exchange{Do: "POST " + deployment + "/validate", Body: of(`{"$schema":
+		"https://schema.management.azure.com/schemas/2015-01-01/deploymentParameters.json#","contentVersion":"1.0.0.0","resources":[]}`, "")})
+}
+
 // TestTemplatesWithAllSections: what Bicep and the portal write into templates is taken.
 func TestTemplatesWithAllSections(t *testing.T) {
 	a := start(t)

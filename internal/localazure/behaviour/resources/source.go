@@ -3,8 +3,10 @@ package resources
 import (
 	"errors"
 	"net/url"
+	"slices"
 	"strings"
 
+	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/localazure/behaviour/vault"
 	"kaz/internal/template/lenient"
@@ -114,10 +116,13 @@ func (s *source) readSecrets(c *behaviour.Call) error {
 
 // follow returns the document behind a link.
 func (s *source) follow(c *behaviour.Call, link behaviour.Object) (behaviour.Object, error) {
+	if id := behaviour.Text(link, "id"); id != "" {
+		return ofSpec(c, azure.ID(id), behaviour.Text(link, "relativePath"))
+	}
 	uri := behaviour.Text(link, "uri")
 	if uri == "" {
-		return nil, behaviour.Gateway(400, "InvalidTemplate", "Deployment template validation failed: 'the link to a template has no uri. "+
-			"The local Azure has no template specs, and a relative path needs a template that is linked itself.'.")
+		return nil, behaviour.Gateway(400, "InvalidTemplate", "Deployment template validation failed: 'the link to a template has no uri "+
+			"and no id. A relative path needs a template that is linked itself.'.")
 	}
 	if query := strings.TrimPrefix(behaviour.Text(link, "queryString"), "?"); query != "" {
 		separator := "?"
@@ -134,6 +139,35 @@ func (s *source) follow(c *behaviour.Call, link behaviour.Object) (behaviour.Obj
 		s.linked[uri] = document
 	}
 	return document, err
+}
+
+// ofSpec is the template of a version of a template spec, or the one at a path of those that it links to.
+func ofSpec(c *behaviour.Call, version azure.ID, path string) (behaviour.Object, error) {
+	const kind = "Microsoft.Resources/templateSpecs/versions"
+	if !version.Is(kind) {
+		return nil, behaviour.Gateway(400, "InvalidTemplate", "Deployment template validation failed: 'the id '%s' of the link to a "+
+			"template is none of a version of a template spec.'.", version)
+	}
+	if err := c.Permit(c.Caller, kind+"/read", version); err != nil {
+		return nil, err
+	}
+	doc, there := c.Get(version)
+	if !there {
+		return nil, behaviour.ChildNotFound(version)
+	}
+	templates := []behaviour.Object{{"template": behaviour.At(doc, "properties.mainTemplate")}, {"template": behaviour.At(doc,
+		"properties.template")}} // the first version of the API had other names
+	if path != "" {
+		templates = slices.Concat(behaviour.Objects(doc, "properties.linkedTemplates"), behaviour.Objects(doc, "properties.artifacts"))
+		templates = slices.DeleteFunc(templates, func(o behaviour.Object) bool { return behaviour.Text(o, "path") != path })
+	}
+	for _, o := range templates {
+		if document := behaviour.Sub(o, "template"); document != nil {
+			return behaviour.Clone(document), nil
+		}
+	}
+	return nil, behaviour.Gateway(400, "InvalidTemplate", "Deployment template validation failed: 'the template spec '%s' has no template "+
+		"'%s'.'.", version, path)
 }
 
 // followAll gets what the body of a nested deployment links to, for when that deployment runs.
@@ -175,6 +209,8 @@ func (s *source) nestedBody(body behaviour.Object) behaviour.Object {
 	if path := behaviour.Text(link, "relativePath"); path != "" && behaviour.Text(link, "uri") == "" {
 		if uri := behaviour.Text(s.link, "uri"); uri != "" {
 			link["uri"] = relative(uri, path)
+		} else if id := behaviour.Text(s.link, "id"); id != "" {
+			link["id"] = id
 		}
 	}
 	if len(s.linked) > 0 {

@@ -10,6 +10,7 @@ import (
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
 	"kaz/internal/template"
+	"kaz/internal/template/types"
 )
 
 const (
@@ -30,7 +31,7 @@ func stacks() behaviour.Type {
 				behaviour.Delete: behaviour.AsyncOperation | behaviour.Location,
 			},
 			Protocol: behaviour.StackOperations(),
-			Creating: "Creating", Updating: "Deploying", Deleting: "Deleting", Overlap: behaviour.Busy,
+			Creating: "Initializing", Updating: "Deploying", Deleting: "Deleting", Overlap: behaviour.Busy,
 		},
 		Where:   behaviour.Anywhere,
 		Own:     stackOwn(),
@@ -48,7 +49,10 @@ func stacks() behaviour.Type {
 			behaviour.Hide(view)
 		},
 		Missing: func(c *behaviour.Call) error {
-			return behaviour.Gateway(404, "DeploymentStackNotFound", "Deployment stack '%s' could not be found.", c.ID.Name())
+			return behaviour.Refusal(404, "DeploymentStackResourceNotFound", "The deployment stack '%s' could not be found.", c.ID)
+		},
+		AtOnce: func(c *behaviour.Call) bool { // there is nothing to delete
+			return c.Verb == behaviour.Delete && len(behaviour.Array(c.Old, "properties.resources")) == 0
 		},
 		Actions: map[string]behaviour.Action{
 			"exportTemplate": {Do: func(c *behaviour.Call) (any, error) {
@@ -81,13 +85,8 @@ func fillStack(c *behaviour.Call) error {
 	if err != nil {
 		return err
 	}
-	given, shown := behaviour.Object{}, shownParameters(t)
-	for name := range behaviour.Sub(c.Body, "properties.parameters") {
-		if p := shown[name]; p != nil {
-			given[name] = p
-		}
-	}
 	p := behaviour.Sub(c.Doc, "properties")
+	given := givenParameters(t, behaviour.Sub(c.Body, "properties.parameters"))
 	for _, name := range []string{"template", "parameters", "parametersLink"} {
 		delete(p, name)
 	}
@@ -95,11 +94,33 @@ func fillStack(c *behaviour.Call) error {
 		p["parameters"] = given
 	}
 	behaviour.Default(p, "deploymentScope", string(inner.ID.Parent()))
+	for _, list := range []string{"resources", "detachedResources", "deletedResources", "failedResources"} {
+		behaviour.Default(p, list, []any{})
+	}
+	behaviour.WriteSystemData(c)
 	p["correlationId"] = c.GUID()
 	delete(p, "error")
 	c.Doc[deploymentField] = behaviour.Object{"id": string(inner.ID), "request": inner.Body,
 		"template": behaviour.Clone(stored(inner.Doc).document), "begun": behaviour.Timestamp(c.Now())}
 	return nil
+}
+
+// givenParameters are the parameters that the request for a stack has, each with its type as the template writes it.
+func givenParameters(t *template.Template, sent behaviour.Object) behaviour.Object {
+	given := behaviour.Object{}
+	for name, declaration := range t.Declared() {
+		d, _ := declaration.(behaviour.Object)
+		if sent[name] == nil {
+			continue
+		}
+		kind := behaviour.Text(d, "type")
+		entry := behaviour.Object{"type": kind}
+		if !types.Secure(kind) {
+			entry["value"] = t.Parameters[name]
+		}
+		given[name] = entry
+	}
+	return given
 }
 
 // permitDeny refuses a caller without the right to manage the deny settings that a stack has or gets.
@@ -166,7 +187,7 @@ func stackDeployment(c *behaviour.Call) (*behaviour.Call, *template.Template, er
 		}
 	}
 	const longest = 64
-	unique := c.Work().Once("deployment of "+c.ID.Key(), func() string { return c.Now().Format("-20060102-") + c.GUID()[:5] })
+	unique := c.Work().Once("deployment of "+c.ID.Key(), func() string { return c.Now().Format("-06010215") + c.GUID()[:5] })
 	name := c.ID.Name()
 	name = name[:min(len(name), longest-len(unique))] + unique
 	properties := behaviour.Object{"mode": "Incremental"}
@@ -184,7 +205,7 @@ func stackDeployment(c *behaviour.Call) (*behaviour.Call, *template.Template, er
 	if scope.Group() == "" {
 		inner.Body["location"] = c.Doc["location"]
 	}
-	call, t, err := checked(&inner)
+	call, t, _, err := checked(&inner)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -375,5 +396,8 @@ func validateStack(c *behaviour.Call) (any, error) {
 		resources = append(resources, r.ID)
 	}
 	properties["validatedResources"] = behaviour.Refs(resources)
+	if shown := shownParameters(t); len(shown) > 0 {
+		properties["parameters"] = shown
+	}
 	return behaviour.Object{"id": string(c.ID), "name": c.ID.Name(), "type": stackType, "properties": properties}, nil
 }

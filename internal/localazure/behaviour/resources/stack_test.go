@@ -34,9 +34,9 @@ func stack(a *behaviourtest.Azure, path, body, end string) behaviour.Object {
 	if code != 201 && code != 200 {
 		a.Fatalf("stack: %d %v", code, reply)
 	}
-	poll := exchange{Do: "GET " + header.Get("Azure-AsyncOperation"), Has: has{"status": end}}
+	poll := exchange{Do: "GET " + header.Get("Azure-AsyncOperation"), Has: has{"status": "succeeded"}}
 	if end != "Succeeded" {
-		poll.Has["status"], poll.Code = "Failed", end
+		poll.Has["status"], poll.Code = "failed", end
 	}
 	a.Run(poll)
 	return a.Run(exchange{Do: "GET " + path})
@@ -49,6 +49,23 @@ func wants(a *behaviourtest.Azure, doc behaviour.Object, want has) {
 			a.Errorf("%s is %v, want %v", path, got, value)
 		}
 	}
+}
+
+// The reply to the first PUT has the lists of what the stack manages, and its parameters with their types as the template writes them. A
+// stack without resources is deleted in the reply.
+func TestTheRepliesOfAStack(t *testing.T) {
+	a := startStacks(t)
+	one := stacksPath + "/one"
+	a.Run(exchange{Do: "GET " + one, Status: 404, Code: "DeploymentStackResourceNotFound"})
+	body := strings.Replace(stackBody("detach", "none"), `"template":{`,
+		`"parameters":{"Given":{"value":"x"}},"template":{"parameters":{"Given":{"type":"string"},"left":{"type":"int","defaultValue":1}},`, 1)
+	a.Run(exchange{Do: "PUT " + one, Body: body, Status: 201, Has: has{
+		"properties.provisioningState": "initializing", "properties.parameters": has{"Given": has{"type": "string", "value": "x"}},
+		"properties.resources.#": 0, "properties.detachedResources.#": 0, "properties.deletedResources.#": 0,
+		"properties.failedResources.#": 0, "systemData.createdByType": "User",
+	}})
+	a.Run(exchange{Do: "GET " + one}, exchange{Do: "DELETE " + one + "?unmanageAction.Resources=detach"}, exchange{Do: "GET " + one, Status: 404,
+		Code: "DeploymentStackResourceNotFound"})
 }
 
 // After a failed deployment a stack manages its earlier and its new resources, and says which resource failed.
@@ -86,7 +103,7 @@ func TestAStackThatCannotDelete(t *testing.T) {
 	if code != 202 {
 		a.Fatalf("delete: %d", code)
 	}
-	a.Run(exchange{Do: "GET " + header.Get("Azure-AsyncOperation"), Has: has{"status": "Failed"},
+	a.Run(exchange{Do: "GET " + header.Get("Azure-AsyncOperation"), Has: has{"status": "failed"},
 		Code: "DeploymentStackDeleteResourcesFailed"})
 	wants(a, a.Run(exchange{Do: "GET " + one}), has{"properties.resources.#": 1, "properties.deletedResources.#": 1})
 	a.Run(exchange{Do: "DELETE " + one, Status: 202})

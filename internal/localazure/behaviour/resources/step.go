@@ -40,13 +40,17 @@ func deploymentOperations() behaviour.Type {
 func step(c *behaviour.Call, what string, id azure.ID, there bool, fault error) behaviour.Object {
 	properties := behaviour.Object{
 		"provisioningOperation": what, "provisioningState": "Succeeded", "timestamp": behaviour.Timestamp(c.Now()), "duration": "PT0S",
-		"serviceRequestId": c.GUID(), "statusCode": "Created",
+		"trackingId": c.GUID(), "statusCode": "Created",
 	}
-	if there {
+	if there || id.Is(deploymentType) {
 		properties["statusCode"] = "OK"
 	}
+	const digits = 16
+	name := strings.ToUpper(strings.ReplaceAll(c.GUID(), "-", ""))[:digits]
 	if id != "" {
-		properties["targetResource"] = target(id)
+		properties["targetResource"], properties["serviceRequestId"] = target(id), c.GUID()
+	} else {
+		properties["statusMessage"], name = nil, behaviour.Digits(c.GUID())
 	}
 	if fault != nil {
 		body := behaviour.Object{"code": "InternalServerError", "message": fault.Error()}
@@ -56,7 +60,6 @@ func step(c *behaviour.Call, what string, id azure.ID, there bool, fault error) 
 		}
 		properties["provisioningState"], properties["statusMessage"] = "Failed", behaviour.Object{"status": "Failed", "error": body}
 	}
-	name := c.GUID()
 	return behaviour.Object{"id": string(c.ID.Child("operations", name)), "operationId": name, "properties": properties}
 }
 

@@ -17,7 +17,7 @@ import (
 //
 // The request is an operation. A template that is invalid is the failure of the operation, not of the request.
 func whatIf(c *behaviour.Call) (any, error) {
-	call, t, err := checked(c)
+	call, t, _, err := checked(c)
 	if fault, ok := errors.AsType[*behaviour.Error](err); ok && fault.Code == "InvalidTemplate" {
 		return behaviour.Object{"status": "Failed", "error": fault.Body()}, nil
 	}

@@ -58,10 +58,10 @@ func (t Checks) parentMissing(r *message.Request, parent azure.ID) error {
 	if r.List {
 		return behaviour.ParentNotFound(verb, parent.Child(r.Kind.Segment(), "x"))
 	}
-	if r.Kind.Missing != nil {
+	if r.Kind.Missing != nil && r.Reads() {
 		return r.Kind.Missing(r.Call(t.world, ""))
 	}
-	if missing := r.Kind.Style.Missing; missing != nil && verb == "read" {
+	if missing := r.Kind.Style.Missing; missing != nil && r.Reads() {
 		return missing(r.ID)
 	}
 	return behaviour.ParentNotFound(verb, r.ID)

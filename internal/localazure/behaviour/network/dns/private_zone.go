@@ -73,18 +73,11 @@ func lowerName(view behaviour.Object) {
 func networkLinks() behaviour.Type {
 	return behaviour.Type{
 		Name: zoneLinks, Style: behaviour.PrivateDNS(), Where: behaviour.Global,
-		Own:    []string{"properties.virtualNetworkLinkState"},
-		Fill:   fillLink,
-		Settle: settleLink,
-		Missing: func(c *behaviour.Call) error {
-			e := behaviour.Refusal(404, "ResourceNotFound",
-				"The Resource 'Microsoft.Network/privateDnsZones/%s/virtualNetworkLinks/%s' under resource group '%s' was not "+
-					"found. For more details please go to https://aka.ms/ARMResourceNotFoundFix",
-				c.ID.Parent().Name(), c.ID.Name(), c.ID.Group())
-			e.Gateway = true
-			return e
-		},
-		Show: func(_ *behaviour.Call, view behaviour.Object) { lowerName(view) },
+		Own:     []string{"properties.virtualNetworkLinkState"},
+		Fill:    fillLink,
+		Settle:  settleLink,
+		Missing: func(c *behaviour.Call) error { return behaviour.ChildNotFound(c.ID) },
+		Show:    func(_ *behaviour.Call, view behaviour.Object) { lowerName(view) },
 	}
 }
 

@@ -417,7 +417,7 @@ func (z zoneKind) putApex(c *behaviour.Call, name string, ttl int, records any) 
 	r := recordTypes[slices.IndexFunc(recordTypes, func(r recordType) bool { return r.name == name })]
 	properties := behaviour.Object{z.ttl: ttl, z.property(r): records, "fqdn": recordName(id)}
 	if z.public {
-		properties["targetResource"] = behaviour.Object{}
+		properties["targetResource"], properties["trafficManagementProfile"] = behaviour.Object{}, behaviour.Object{}
 	} else {
 		properties["isAutoRegistered"] = false
 	}

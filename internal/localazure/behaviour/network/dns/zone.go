@@ -11,7 +11,7 @@ import (
 // publicZones is the type of public zones. Their creation ends in its reply, their deletion is an operation.
 func publicZones() behaviour.Type {
 	style := behaviour.Plain("Microsoft.Network public DNS")
-	style.Etag, style.EtagHeader = behaviour.BareGUID, behaviour.OnGet
+	style.Etag, style.EtagHeader, style.EmptyTags = behaviour.BareGUID, behaviour.OnGetAndPut, true
 	style.Long = map[behaviour.Verb]behaviour.Headers{behaviour.Delete: behaviour.AsyncOperation | behaviour.Location}
 	style.Deleted = 202
 	style.Protocol = zoneOperations()

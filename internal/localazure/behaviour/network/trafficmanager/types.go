@@ -10,6 +10,7 @@ import (
 
 	"kaz/internal/azure"
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/core/catalog"
 )
 
 const (
@@ -227,6 +228,9 @@ func fillTarget(c *behaviour.Call, kind string) error {
 	if isProfile {
 		behaviour.Set(c.Doc, "properties.target", behaviour.Text(doc, "properties.dnsConfig.fqdn"))
 		return checkNesting(c.World, c.ID, target)
+	}
+	if region, known := catalog.FindRegion(behaviour.Text(doc, "location")); known {
+		behaviour.Set(c.Doc, "properties.endpointLocation", region.Display)
 	}
 	fqdn := behaviour.Text(doc, "properties.dnsSettings.fqdn")
 	if fqdn == "" && strings.EqualFold(target.Type(), "Microsoft.Network/publicIPAddresses") {

@@ -8,18 +8,20 @@ import (
 	"strings"
 
 	"kaz/internal/localazure/behaviour"
+	"kaz/internal/localazure/core/model"
 )
 
-// Settled is a resource without what changes by itself.
+// Settled is a resource without what changes by itself, and without what no request can set.
 func Settled(view behaviour.Object) behaviour.Object {
 	o := behaviour.Clone(view)
+	model.Official().RemoveReadOnly(behaviour.Text(o, "type"), o)
 	unsettle(o)
 	return o
 }
 
 // unsettled are the fields that change by themselves: states, times and versions that a write makes. No request can set them.
-var unsettled = []string{"etag", "provisioningState", "resourceGuid", "systemData", "timeCreated", "createdOn", "updatedOn",
-	"lastEnabledTime", "lastModifiedTime", "lastUpdatedTime", "secretUriWithVersion"}
+var unsettled = []string{"etag", "provisioningState", "resourceGuid", "systemData", "timeCreated", "createdBy", "createdOn",
+	"updatedBy", "updatedOn", "lastEnabledTime", "lastModifiedTime", "lastUpdatedTime", "secretUriWithVersion"}
 
 func unsettle(value any) {
 	switch v := value.(type) {
