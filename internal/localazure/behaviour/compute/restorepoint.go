@@ -14,10 +14,22 @@ const (
 	diskMetadata = metadata + ".storageProfile"
 )
 
-// describeSource writes into a restore point what its machine is, or what the restore point that it copies says of that.
+// found are the fields that say what a restore point found.
+var found = []string{metadata, "properties.consistencyMode", "properties.timeCreated"}
+
+// describeSource writes into a restore point what its machine is, or what the restore point that it copies says of that. A restore point
+// stays what it was.
 func describeSource(c *behaviour.Call) error {
+	if c.Old != nil {
+		for _, path := range found {
+			if value := behaviour.At(c.Old, path); value != nil {
+				behaviour.Set(c.Doc, path, behaviour.Clone(value))
+			}
+		}
+		return nil
+	}
 	if source, there := c.Get(behaviour.RefID(c.Doc, "properties.sourceRestorePoint")); there {
-		for _, path := range []string{metadata, "properties.consistencyMode", "properties.timeCreated"} {
+		for _, path := range found {
 			if value := behaviour.At(source, path); value != nil {
 				behaviour.Default(c.Doc, path, behaviour.Clone(value))
 			}

@@ -75,7 +75,7 @@ func TestPolicies(t *testing.T) {
 		exchange{Do: "PUT " + base + "policyDefinitions/p", Status: 201, Body: `{"properties":{"displayName":"P","policyRule":{
 			"if":{"field":"name","equals":"x"},"then":{"effect":"deny"}},"parameters":{"names":{"type":"array","defaultValue":[]}}}}`,
 			Has: has{"properties.policyType": "Custom", "properties.mode": "Indexed", "properties.parameters.names.type": "Array",
-				"properties.metadata.createdBy": "00000000-0000-0000-0000-000000000000"}},
+				"properties.metadata.createdBy": "6b617a00-0000-4000-8000-000000000000"}},
 		exchange{Do: "PUT ~/providers/Microsoft.Authorization/policyAssignments/a", Status: 201, Body: `{"properties":{
 			"policyDefinitionId":"` + definition + `"}}`, Has: has{"properties.enforcementMode": "Default",
 			"properties.scope": behaviourtest.Group}},

@@ -91,9 +91,9 @@ func (t Checks) Pass(at Stage, r *message.Request, c *behaviour.Call) error {
 	return nil
 }
 
-// version refuses an api-version that the type does not have.
+// version refuses an api-version that the type does not have. Actions have versions of their own.
 func (t Checks) version(r *message.Request, _ *behaviour.Call) error {
-	if !behaviour.Lacks(r.Kind.Versions, r.Version) {
+	if r.Action != "" || !behaviour.Lacks(r.Kind.Versions, r.Version) {
 		return nil
 	}
 	location := behaviour.Text(r.Body, "location")
