@@ -121,5 +121,6 @@ func associatedFilter(filter string) (func(behaviour.Object) bool, error) {
 		return func(o behaviour.Object) bool { return strings.EqualFold(behaviour.Text(o, m[1]), m[2]) }, nil
 	}
 	return nil, behaviour.Invalid("BadRequest",
-		"Invalid $filter '%s': contains(FIELD, 'TEXT') and FIELD eq 'TEXT' of name, type, resourceGroup and subscriptionId are supported.", filter)
+		"Invalid $filter '%s': contains(FIELD, 'TEXT') and FIELD eq 'TEXT' of name, type, resourceGroup and subscriptionId are supported.",
+		filter)
 }

@@ -32,7 +32,8 @@ func checkType(c *behaviour.Call, r *template.Resource) error {
 	case c.Known(r.ID.Type()) && !behaviour.IsVersion(r.Version):
 		return behaviour.Gateway(400, "NoRegisteredProviderFound",
 			"No registered resource provider found for location '%s' and API version '%s' for type '%s'. "+
-				"The api-version must be a date in the form yyyy-MM-dd, with an optional suffix such as -preview.", r.Location, r.Version, name)
+				"The api-version must be a date in the form yyyy-MM-dd, with an optional suffix such as -preview.",
+			r.Location, r.Version, name)
 	case c.Known(r.ID.Type()) && behaviour.Lacks(versions, r.Version):
 		return behaviour.UnknownVersion(r.ID.Type(), r.Version, r.Location, versions)
 	case c.Known(r.ID.Type()):

@@ -77,7 +77,10 @@ var envelope = []string{"id", "name", "type", "location"}
 // isTaken reports whether Azure ignores a member that the model lacks.
 func isTaken(r *message.Request, f model.Finding) bool {
 	of := strings.ToLower(r.Kind.Name)
-	return len(f.Path) == 1 && slices.Contains(envelope, strings.ToLower(f.Path[0])) || slices.ContainsFunc(taken, func(t takenMember) bool {
+	if len(f.Path) == 1 && slices.Contains(envelope, strings.ToLower(f.Path[0])) {
+		return true
+	}
+	return slices.ContainsFunc(taken, func(t takenMember) bool {
 		return strings.HasPrefix(of, t.of) && (t.structure == "" || t.structure == f.Structure) &&
 			(t.member == "" || t.member == f.Member()) && (t.before == "" || r.Version < t.before)
 	})

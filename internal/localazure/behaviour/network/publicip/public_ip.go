@@ -257,9 +257,6 @@ func allocateAddress(w behaviour.World, doc behaviour.Object) error {
 
 func showPublicIP(c *behaviour.Call, view behaviour.Object) {
 	behaviour.Remove(view, "properties.leases")
-	if v := c.Query.Get("api-version"); v != "" && v < "2022-05-01" {
-		hideInherited(view)
-	}
 	by := schema.ReferrersAt(c.World, c.ID, nicPublicIP, frontendPublicIP)
 	if len(by) > 0 {
 		behaviour.Set(view, "properties.ipConfiguration", behaviour.Ref(by[0].Object))
@@ -268,13 +265,6 @@ func showPublicIP(c *behaviour.Call, view behaviour.Object) {
 	}
 	if gateway := schema.ReferrersAt(c.World, c.ID, NATGatewayAddresses); len(gateway) > 0 {
 		behaviour.Set(view, "properties.natGateway", behaviour.Ref(gateway[0].Resource))
-	}
-}
-
-// hideInherited leaves out the protection of the network, which API versions before 2022-05-01 do not show.
-func hideInherited(view behaviour.Object) {
-	if behaviour.Text(view, "properties.ddosSettings.protectionMode") == "VirtualNetworkInherited" {
-		behaviour.Remove(view, "properties.ddosSettings")
 	}
 }
 
