@@ -65,7 +65,7 @@ func authorID(c *behaviour.Call) string {
 	return cmp.Or(object, ownerID)
 }
 
-// hideAuthor leaves out of the reply to a write who created the resource.
+// hideAuthor leaves the author of the creation out of the reply to a write.
 func hideAuthor(c *behaviour.Call, view behaviour.Object) {
 	if c.Verb == behaviour.Create || c.Verb == behaviour.Update {
 		behaviour.Set(view, "properties.createdBy", nil)

@@ -9,6 +9,17 @@ import (
 	"kaz/internal/localazure/behaviour"
 )
 
+// Older API versions show the protection of machines, and enable policies for private endpoints.
+func TestOldVirtualNetwork(t *testing.T) {
+	c := start(t)
+	const body = `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},
+		"subnets":[{"name":"nodes","properties":{"addressPrefix":"10.0.1.0/24"}}]}}`
+	c.has(c.put(vnet+"?api-version=2020-07-01", body), `{"properties":{"enableVmProtection":false,
+		"subnets":[{"properties":{"privateEndpointNetworkPolicies":"Enabled"}}]}}`)
+	c.absent(c.get(vnet+"?api-version=2020-11-01"), "properties.enableVmProtection")
+	c.has(c.put(vnet+"?api-version=2020-11-01", body), `{"properties":{"subnets":[{"properties":{"privateEndpointNetworkPolicies":"Disabled"}}]}}`)
+}
+
 func TestVirtualNetwork(t *testing.T) {
 	c := start(t)
 	c.has(c.put(vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]}}}`),

@@ -119,7 +119,22 @@ func fillDeployment(c *behaviour.Call) ([]azure.ID, error) {
 	if s.link != nil {
 		behaviour.Set(c.Doc, "properties.templateLink", s.link)
 	}
+	if level := behaviour.Text(c.Body, "properties.debugSetting.detailLevel"); level != "" {
+		behaviour.Set(c.Doc, "properties.debugSetting", behaviour.Object{"detailLevel": spelledLevel(level)})
+	}
 	return n.made, nil
+}
+
+// spelledLevel returns a level of details, one or two words, as Azure shows it.
+func spelledLevel(level string) string {
+	words := strings.Split(level, ",")
+	for i, word := range words {
+		if word = strings.TrimSpace(word); word != "" {
+			word = strings.ToUpper(word[:1]) + word[1:]
+		}
+		words[i] = word
+	}
+	return strings.Join(words, ", ")
 }
 
 func completes(body behaviour.Object) bool {

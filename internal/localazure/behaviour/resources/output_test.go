@@ -45,3 +45,15 @@ func TestEmptyOutputs(t *testing.T) {
 		t.Errorf("a template without a section: outputs are %v", got)
 	}
 }
+
+// A deployment shows which details it is to keep.
+func TestDetailsOfADeployment(t *testing.T) {
+	a := behaviourtest.Start(t, resources.Provider())
+	asked := strings.Replace(of(`{"resources":[]}`, ""), `{"properties":{`, `{"properties":{"debugSetting":{"detailLevel":"requestContent,responseContent"},`, 1)
+	if got := behaviour.At(ended(a, asked, "Succeeded"), "properties.debugSetting.detailLevel"); got != "RequestContent, ResponseContent" {
+		t.Errorf("details: %v", got)
+	}
+	if got := behaviour.At(ended(a, of(`{"resources":[]}`, ""), "Succeeded"), "properties.debugSetting"); got != nil {
+		t.Errorf("details that no request asks for: %v", got)
+	}
+}

@@ -60,7 +60,7 @@ func fillKey(c *behaviour.Call) error {
 	behaviour.Default(c.Doc, "properties.attributes.exportable", false)
 	behaviour.Set(c.Doc, "properties.attributes.created", now)
 	behaviour.Set(c.Doc, "properties.attributes.updated", now)
-	behaviour.Set(c.Doc, "properties.attributes.recoveryLevel", "Recoverable+Purgeable")
+	behaviour.Set(c.Doc, "properties.attributes.recoveryLevel", RecoveryLevel(c.Parent))
 	c.Doc["location"] = behaviour.Text(c.Parent, "location")
 	uri := cmp.Or(behaviour.Text(c.Parent, "properties.vaultUri"), behaviour.Text(c.Parent, "properties.hsmUri"))
 	at := strings.TrimSuffix(uri, "/") + "/keys/" + c.ID.Name()

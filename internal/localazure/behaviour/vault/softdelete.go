@@ -54,6 +54,19 @@ func Retention(vault behaviour.Object) (days int, purgeable bool) {
 	return days, !behaviour.Bool(vault, "properties.enablePurgeProtection")
 }
 
+// RecoveryLevel says whether and how a vault recovers what is deleted in it.
+func RecoveryLevel(vault behaviour.Object) string {
+	days, purgeable := Retention(vault)
+	level := "Recoverable"
+	if days < defaultRetention {
+		level = "CustomizedRecoverable"
+	}
+	if purgeable {
+		level += "+Purgeable"
+	}
+	return level
+}
+
 // DeleteSecret deletes a secret, which the vault keeps for its retention.
 func DeleteSecret(w behaviour.World, secret azure.ID) {
 	doc, _ := w.Get(secret)

@@ -219,7 +219,14 @@ func TestKeysOfAVault(t *testing.T) {
 		exchange{Do: "PUT " + keys, Body: body},
 		exchange{Do: "PUT " + key, Body: `{"properties":{"kty":"none"}}`, Status: 400, Code: "BadRequest"},
 		exchange{Do: "PUT " + key, Body: `{"properties":{"kty":"RSA"}}`, Has: has{"properties.keySize": 2048, "location": "eastus",
-			"properties.attributes.enabled": true, "properties.keyUri": "https://keys-1.vault.azure.net/keys/k1"}},
+			"properties.attributes.enabled": true, "properties.keyUri": "https://keys-1.vault.azure.net/keys/k1",
+			"properties.attributes.recoveryLevel": "Recoverable+Purgeable"}},
+	)
+	short := strings.Replace(keys, "keys-1", "keys-2", 1)
+	a.Run(
+		exchange{Do: "PUT " + short, Body: strings.Replace(body, `"properties":{`, `"properties":{"softDeleteRetentionInDays":7,`, 1)},
+		exchange{Do: "PUT " + short + "/keys/k1", Body: `{"properties":{"kty":"RSA"}}`,
+			Has: has{"properties.attributes.recoveryLevel": "CustomizedRecoverable+Purgeable"}},
 	)
 	a.Run(
 		exchange{Do: "PUT " + key, Body: `{"properties":{"kty":"EC"}}`, Has: has{"properties.kty": "RSA",

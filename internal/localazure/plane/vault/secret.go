@@ -25,17 +25,9 @@ type bundle struct {
 
 // show returns a version without its value, with how the vault would recover it.
 func (c *call) show(v resource.Version) bundle {
-	days, purgeable := resource.Retention(c.doc)
-	level := "Recoverable"
-	const standard = 90
-	if days < standard {
-		level = "CustomizedRecoverable"
-	}
-	if purgeable {
-		level += "+Purgeable"
-	}
+	days, _ := resource.Retention(c.doc)
 	attributes := behaviour.Clone(v.Attributes)
-	attributes["recoveryLevel"], attributes["recoverableDays"] = level, days
+	attributes["recoveryLevel"], attributes["recoverableDays"] = resource.RecoveryLevel(c.doc), days
 	return bundle{ID: v.ID, ContentType: v.ContentType, Attributes: attributes, Tags: v.Tags}
 }
 

@@ -23,7 +23,7 @@ func communitiesOf(network behaviour.Object) behaviour.Object {
 	return own
 }
 
-func showCommunities(_ *behaviour.Call, view behaviour.Object) {
+func showCommunities(view behaviour.Object) {
 	if own := communitiesOf(view); own != nil {
 		behaviour.Set(view, communitiesPath, own)
 	}

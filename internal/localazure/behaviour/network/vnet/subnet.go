@@ -49,10 +49,14 @@ func fillSubnet(c *behaviour.Call) error {
 	if err := checkSubnetSizes(c, ranges); err != nil {
 		return err
 	}
+	policies := "Disabled"
+	if isOld(c) {
+		policies = "Enabled"
+	}
 	err = schema.FirstError(
 		func() error { return schema.List(c, "properties.delegations") },
 		func() error {
-			return schema.Choose(c, "properties.privateEndpointNetworkPolicies", "Disabled",
+			return schema.Choose(c, "properties.privateEndpointNetworkPolicies", policies,
 				"Disabled", "Enabled", "NetworkSecurityGroupEnabled", "RouteTableEnabled")
 		},
 		func() error {

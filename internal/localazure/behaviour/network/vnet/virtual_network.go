@@ -32,12 +32,26 @@ func virtualNetworks() behaviour.Type {
 			)
 		},
 		Check: checkVirtualNetwork,
-		Show:  showCommunities,
+		Show:  showNetwork,
 		InUse: networkInUse,
 		Views: map[string]func(c *behaviour.Call) (any, error){
 			"CheckIPAddressAvailability": addressAvailability, "usages": networkUsage,
 		},
 	})
+}
+
+// isOld reports whether the request has an API version before 2020-11-01. Recorded answers of such versions show the protection of
+// machines, and policies for private endpoints are enabled unless a request says otherwise.
+func isOld(c *behaviour.Call) bool {
+	version := c.Query.Get("api-version")
+	return version != "" && version < "2020-11-01"
+}
+
+func showNetwork(c *behaviour.Call, view behaviour.Object) {
+	showCommunities(view)
+	if isOld(c) {
+		behaviour.Default(view, "properties.enableVmProtection", false)
+	}
 }
 
 // subnetsPath are the subnets of a virtual network.
