@@ -370,6 +370,25 @@ func TestPoolOfAddresses(t *testing.T) {
 	c.delete(vnet)
 }
 
+// A backend address of a global load balancer is that of the regional frontend that it refers to.
+func TestBackendAddressOfAFrontend(t *testing.T) {
+	c := start(t)
+	address := behaviour.Text(c.put(publicIP, staticIP), "properties.ipAddress")
+	c.put(balancer, balancerBody(""))
+	const global, globalIP = net + "/loadBalancers/global", net + "/publicIPAddresses/global"
+	c.put(globalIP, strings.Replace(staticIP, `"name":"Standard"`, `"name":"Standard","tier":"Global"`, 1))
+	c.put(global, `{"location":"eastus","sku":{"name":"Standard","tier":"Global"},"properties":{"frontendIPConfigurations":[{"name":"f",
+		"properties":{"publicIPAddress":`+ref(globalIP)+`}}]}}`)
+	body := func(ip, of string) string {
+		return `{"properties":{"loadBalancerBackendAddresses":[{"name":"one","properties":{` + ip +
+			`"loadBalancerFrontendIPConfiguration":` + ref(of) + `}}]}}`
+	}
+	want := `{"properties":{"loadBalancerBackendAddresses":[{"properties":{"ipAddress":"` + address + `"}}]}}`
+	c.has(c.put(global+"/backendAddressPools/p", body("", frontend)), want)
+	c.has(c.put(global+"/backendAddressPools/p", body(`"ipAddress":"`+address+`",`, frontend)), want)
+	c.refused("PUT", global+"/backendAddressPools/p", body("", frontend+"none"), 400, "InvalidResourceReference")
+}
+
 func TestMigrateToIPBased(t *testing.T) {
 	c := start(t)
 	c.network()

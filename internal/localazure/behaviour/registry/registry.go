@@ -79,10 +79,11 @@ func registries() behaviour.Type {
 			"properties.dataEndpointHostNames",
 			"properties.privateEndpointConnections",
 		},
-		// Updates of Premium registries, which may be in several regions, are operations, but not in old API versions.
+		// Updates of Premium registries, which may be in several regions, are operations, but not in some API versions.
 		AtOnce: func(c *behaviour.Call) bool {
 			version := c.Query.Get("api-version")
-			return c.Old != nil && (behaviour.Text(c.Old, "sku.tier") != "Premium" || version != "" && version <= lastAtOnce)
+			return c.Old != nil && (behaviour.Text(c.Old, "sku.tier") != "Premium" ||
+				version != "" && version <= lastAtOnce || version >= againAtOnce)
 		},
 		Fill: fillRegistry,
 		Show: func(c *behaviour.Call, view behaviour.Object) {

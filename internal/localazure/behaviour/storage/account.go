@@ -33,6 +33,9 @@ func accounts() behaviour.Type {
 		Show: func(c *behaviour.Call, view behaviour.Object) {
 			behaviour.Hide(view)
 			behaviour.Set(view, "properties.privateEndpointConnections", behaviour.PrivateEndpointConnections(c, c.ID))
+			if c.Query.Get("api-version") >= "2025-06-01" {
+				behaviour.Default(view, "properties.allowCrossTenantDelegationSas", false)
+			}
 			if c.Expands("geoReplicationStats") && behaviour.Text(view, "properties.secondaryLocation") != "" {
 				behaviour.Set(view, "properties.geoReplicationStats", behaviour.Object{"status": "Live",
 					"lastSyncTime": behaviour.Timestamp(c.Now()), "canFailover": true, "canPlannedFailover": true,

@@ -18,6 +18,8 @@ func TestServicesAndPoliciesOfAnAccount(t *testing.T) {
 		"accessTier":"cool","networkAcls":{"defaultAction":"deny"}}}`).Run(
 		exchange{Do: "GET " + account, Has: has{"kind": "StorageV2", "properties.allowBlobPublicAccess": true, "properties.accessTier": "Cool",
 			"properties.networkAcls.defaultAction": "Deny"}},
+		exchange{Do: "GET " + account + "?api-version=2025-06-01", Has: has{"properties.allowCrossTenantDelegationSas": false}},
+		exchange{Do: "GET " + account + "?api-version=2025-01-01", Has: has{"properties.allowCrossTenantDelegationSas": nil}},
 		exchange{Do: "GET " + account + "/queueServices/default", Has: has{"properties.cors.corsRules.#": 0, "name": "default"}},
 		exchange{Do: "PUT " + account + "/queueServices/default/queues/orders", Body: `{"properties":{"metadata":{"a":"b"}}}`,
 			Has: has{"properties.metadata.a": "b", "type": "Microsoft.Storage/storageAccounts/queueServices/queues"}},

@@ -106,8 +106,24 @@ func dropInterfaces(pool behaviour.Object) {
 	}
 }
 
+// takeAddress gives a backend address of a global load balancer the address of the regional frontend that it refers to.
+func takeAddress(c *behaviour.Call, address behaviour.Object, frontend azure.ID) error {
+	doc, there := c.Get(frontend)
+	if !there {
+		return behaviour.InvalidReference(c.ID, frontend)
+	}
+	public, _ := c.Get(behaviour.RefID(doc, "properties.publicIPAddress"))
+	if ip := behaviour.Text(public, "properties.ipAddress"); ip != "" {
+		behaviour.Set(address, "properties.ipAddress", ip)
+	}
+	return nil
+}
+
 // checkBackendAddress checks an IP address of a pool. It must be in the virtual network of the address or of the pool.
 func checkBackendAddress(c *behaviour.Call, address behaviour.Object) error {
+	if frontend := behaviour.RefID(address, "properties.loadBalancerFrontendIPConfiguration"); frontend != "" {
+		return takeAddress(c, address, frontend)
+	}
 	text := behaviour.Text(address, "properties.ipAddress")
 	if text == "" {
 		return nil
