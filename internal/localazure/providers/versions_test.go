@@ -2,6 +2,7 @@ package providers_test
 
 import (
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -76,6 +77,38 @@ func TestVersionsThatATypeLacks(t *testing.T) {
 		})
 	}
 	s.must("GET", network+"?api-version=2024-05-01", "")
+}
+
+// TestOutputOfItsVersion checks that the end of an operation shows what the API version of its request has.
+func TestOutputOfItsVersion(t *testing.T) {
+	for version, shown := range map[string]bool{"2023-05-01": false, "2025-06-01": true} {
+		s := newSite(t)
+		began := httptest.NewRecorder()
+		s.ServeHTTP(began, httptest.NewRequest("PUT", group+"/providers/Microsoft.Storage/storageAccounts/output?api-version="+version,
+			strings.NewReader(`{"location":"eastus","kind":"StorageV2","sku":{"name":"Standard_LRS"}}`)))
+		poll, err := url.Parse(began.Header().Get("Location"))
+		if err != nil || began.Code != 202 {
+			t.Fatalf("%d %v", began.Code, err)
+		}
+		output := s.must("GET", poll.RequestURI(), "").Body.String()
+		if strings.Contains(output, `"allowCrossTenantDelegationSas":false`) != shown || !strings.Contains(output, `"primaryEndpoints"`) {
+			t.Errorf("%s: %s", version, output)
+		}
+	}
+	// The models say since when a network has this member.
+	s := newSite(t)
+	const disk = group + "/providers/Microsoft.Compute/disks/output"
+	began := httptest.NewRecorder()
+	s.ServeHTTP(began, httptest.NewRequest("PUT", disk+"?api-version=2020-09-30",
+		strings.NewReader(`{"location":"eastus","properties":{"creationData":{"createOption":"Empty"},"diskSizeGB":4}}`)))
+	poll, err := url.Parse(began.Header().Get("Location"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := s.must("GET", disk+"?api-version=2020-09-30", "").Body.String()
+	if output := s.must("GET", poll.RequestURI(), "").Body.String(); output != read {
+		t.Errorf("the operation shows %s\nthe resource is %s", output, read)
+	}
 }
 
 // TestEnvelope checks that the members that all resources have are ignored where a type has them not.

@@ -23,8 +23,9 @@ import (
 // touches the store ends what is due.
 type Operation struct {
 	behaviour.Operation
-	Kind   *kind.Kind
-	Caller behaviour.Caller // for whom it began
+	Kind    *kind.Kind
+	Version string           // API version of the request, in which its output is shown
+	Caller  behaviour.Caller // for whom it began
 	Due    time.Time        // when it ends
 	Body   behaviour.Object // of the request
 	Notes  behaviour.Object // of the behaviour, from its start to its end

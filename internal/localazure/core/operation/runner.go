@@ -3,6 +3,7 @@ package operation
 import (
 	"encoding/json"
 	"errors"
+	"net/url"
 	"slices"
 	"time"
 
@@ -247,10 +248,7 @@ func (q *Queue) Due(now time.Time) bool {
 }
 
 // plain returns a value as JSON text, which takes less room than its tree.
-func plain(value any) any {
-	if value == nil {
-		return nil
-	}
+func plain(value any) json.RawMessage {
 	text, err := json.Marshal(value)
 	if err != nil {
 		panic("a behaviour's output is not JSON: " + err.Error())
@@ -258,15 +256,17 @@ func plain(value any) any {
 	return json.RawMessage(text)
 }
 
-// output is the resource as the last poll of its operation shows it.
+// output is the resource as the last poll of its operation shows it, in the API version of the request that began it.
 func (r *Runner) output(o *Operation, saved *store.Entry) any {
 	p := o.Kind.Style.Protocol
 	if p.Poll == nil || p.NoOutput || o.Kind.Inline != "" {
 		return nil
 	}
-	if !o.Kind.Shows() {
-		return json.RawMessage(saved.Text)
+	text := json.RawMessage(saved.Text)
+	if o.Kind.Shows() {
+		c := behaviour.Call{World: r.World, Verb: behaviour.Get, ID: saved.ID, Type: o.Kind.Type,
+			Query: url.Values{"api-version": {o.Version}}}
+		text = plain(document.View(c, o.Kind, r.Docs.Doc(saved)))
 	}
-	c := behaviour.Call{World: r.World, Verb: behaviour.Get, ID: saved.ID, Type: o.Kind.Type}
-	return plain(document.View(c, o.Kind, r.Docs.Doc(saved)))
+	return json.RawMessage(o.Kind.Model.Answer(o.Kind.Name, o.Version).Resource(text))
 }

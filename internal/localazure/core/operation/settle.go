@@ -100,7 +100,9 @@ func (r *Runner) settleAction(o *Operation, e *store.Entry, doc behaviour.Object
 		if err != nil {
 			return err
 		}
-		o.Output = plain(output)
+		if output != nil {
+			o.Output = plain(output)
+		}
 		if r.Docs.Entry(e.ID) != e {
 			if action.Busy != "-" {
 				r.Docs.SetState(e.ID, store.Succeeded)

@@ -30,7 +30,7 @@ func (s starter) operation(r *message.Request, v behaviour.Verb) *operation.Oper
 	due := s.docs.At.Add(r.Wait + s.latency.Operation(r.Kind, v))
 	o := operation.New(behaviour.Operation{ID: s.random.GUID(), Verb: v, Resource: r.ID, Start: s.docs.At, Location: s.region(r)},
 		r.Kind, due)
-	o.Fault, o.Caller, o.Work = r.OperationFault, r.Caller, r.Work
+	o.Version, o.Fault, o.Caller, o.Work = r.Version, r.OperationFault, r.Caller, r.Work
 	return o
 }
 

@@ -53,6 +53,7 @@ type savedOp struct {
 	End      *time.Time       `json:"end,omitempty"`
 	Error    *behaviour.Error `json:"error,omitempty"`
 	Fault    *behaviour.Error `json:"fault,omitempty"`
+	Version  string           `json:"version,omitempty"`
 	Canceled bool             `json:"canceled,omitempty"`
 	Output   json.RawMessage  `json:"output,omitempty"`
 	Body     behaviour.Object `json:"body,omitempty"`
@@ -112,7 +113,8 @@ func saveResource(e *store.Entry) savedResource {
 
 func saveOperation(o *operation.Operation) savedOp {
 	saved := savedOp{ID: o.ID, Verb: o.Verb, Resource: o.Resource, Location: o.Location, Start: o.Start, Due: o.Due,
-		Error: o.Error, Fault: o.Fault, Canceled: o.Canceled, Body: o.Body, Notes: o.Notes, Old: o.Old, Caller: o.Caller}
+		Error: o.Error, Fault: o.Fault, Canceled: o.Canceled, Body: o.Body, Notes: o.Notes, Old: o.Old, Caller: o.Caller,
+		Version: o.Version}
 	if !o.End.IsZero() {
 		saved.End = &o.End
 	}
@@ -233,7 +235,7 @@ func (t *Transaction) load(f fitting, random []byte) error {
 func (o savedOp) operation(k *kind.Kind) *operation.Operation {
 	made := operation.New(behaviour.Operation{ID: o.ID, Verb: o.Verb, Resource: o.Resource, Location: o.Location, Start: o.Start,
 		Error: o.Error, Canceled: o.Canceled}, k, o.Due)
-	made.Body, made.Notes, made.Old, made.Fault, made.Caller = o.Body, o.Notes, o.Old, o.Fault, o.Caller
+	made.Body, made.Notes, made.Old, made.Fault, made.Caller, made.Version = o.Body, o.Notes, o.Old, o.Fault, o.Caller, o.Version
 	if o.Output != nil {
 		made.Output = o.Output
 	}
