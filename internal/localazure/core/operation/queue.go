@@ -26,12 +26,12 @@ type Operation struct {
 	Kind    *kind.Kind
 	Version string           // API version of the request, in which its output is shown
 	Caller  behaviour.Caller // for whom it began
-	Due    time.Time        // when it ends
-	Body   behaviour.Object // of the request
-	Notes  behaviour.Object // of the behaviour, from its start to its end
-	Old    behaviour.Object // the document before it
-	Fault  *behaviour.Error // with which it is to fail, nil for none
-	Work   *template.Work   // of its request, nil for none. A saved state does not have it.
+	Due     time.Time        // when it ends
+	Body    behaviour.Object // of the request
+	Notes   behaviour.Object // of the behaviour, from its start to its end
+	Old     behaviour.Object // the document before it
+	Fault   *behaviour.Error // with which it is to fail, nil for none
+	Work    *template.Work   // of its request, nil for none. A saved state does not have it.
 
 	seq   uint64
 	index int      // in the heap, -1 when it does not run
