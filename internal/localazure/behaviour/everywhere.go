@@ -6,7 +6,7 @@ import (
 	"kaz/internal/azure"
 )
 
-// SubscriptionName is the name of all subscriptions for people.
+// SubscriptionName is the displayName of every subscription.
 const SubscriptionName = "kaz"
 
 // Everywhere yields the resources of a type in all subscriptions.

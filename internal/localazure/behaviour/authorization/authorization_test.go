@@ -110,7 +110,7 @@ func TestRefusedAssignments(t *testing.T) {
 	)
 }
 
-// Replies to writes say who changed something, not who created it.
+// Replies to writes show the author of the change, and not that of the creation.
 func TestAuthors(t *testing.T) {
 	a := start(t)
 	author, _ := behaviourtest.At(a.Run(

@@ -54,12 +54,14 @@ func TestCrossConnectionOfACircuit(t *testing.T) {
 	circuits := behaviour.Provider{Types: []behaviour.Type{{Name: "Microsoft.Network/expressRouteCircuits", Style: behaviour.Plain("test"),
 		Where: behaviour.Located}}}
 	a := behaviourtest.Start(t, resources.Provider(), documents.Provider(), circuits)
-	const connection, circuit = "~/providers/Microsoft.Network/expressRouteCrossConnections/key", "/providers/Microsoft.Network/expressRouteCircuits/er"
+	const connection = "~/providers/Microsoft.Network/expressRouteCrossConnections/key"
+	const circuit = "/providers/Microsoft.Network/expressRouteCircuits/er"
 	body := func(state string) string {
 		return `{"location":"eastus","properties":{` + state + `"expressRouteCircuit":{"id":"` + behaviourtest.Group + circuit + `"}}}`
 	}
 	a.Run(
-		exchange{Do: "PUT ~" + circuit, Status: 201, Body: `{"location":"eastus","properties":{"serviceProviderProvisioningState":"NotProvisioned",
+		exchange{Do: "PUT ~" + circuit, Status: 201, Body: `{"location":"eastus","properties":{
+			"serviceProviderProvisioningState":"NotProvisioned",
 			"serviceProviderProperties":{"bandwidthInMbps":200,"peeringLocation":"Madrid"}}}`},
 		exchange{Do: "PUT " + connection, Status: 200, Body: body("")},
 		exchange{Do: "GET " + connection, Has: has{"properties.bandwidthInMbps": 200, "properties.peeringLocation": "Madrid"}},

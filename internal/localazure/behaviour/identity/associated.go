@@ -15,9 +15,6 @@ import (
 // associatedVersions are the only api-versions that list what has an identity.
 var associatedVersions = []string{"2022-01-31-preview", "2021-09-30-preview"}
 
-// mostAssociated is the largest page of resources that have an identity.
-const mostAssociated = 1000
-
 // listAssociated lists the resources that have the identity, by name.
 func listAssociated(c *behaviour.Call) (any, error) {
 	if version := c.Query.Get("api-version"); !slices.Contains(associatedVersions, version) {
@@ -38,6 +35,7 @@ func listAssociated(c *behaviour.Call) (any, error) {
 	return associatedPage(c, found)
 }
 
+// associatedPage sorts resources by name, and returns those that $top and $skip ask for.
 func associatedPage(c *behaviour.Call, found []behaviour.Object) (any, error) {
 	order := cmp.Or(strings.ToLower(c.Query.Get("$orderby")), "name asc")
 	slices.SortStableFunc(found, func(a, b behaviour.Object) int {
@@ -50,7 +48,7 @@ func associatedPage(c *behaviour.Call, found []behaviour.Object) (any, error) {
 	default:
 		return nil, behaviour.Invalid("BadRequest", "Invalid $orderby '%s': name asc and name desc are supported.", order)
 	}
-	top, err := number(c.Query, "$top", mostAssociated)
+	top, err := number(c.Query, "$top", len(found))
 	if err != nil {
 		return nil, err
 	}
@@ -59,18 +57,7 @@ func associatedPage(c *behaviour.Call, found []behaviour.Object) (any, error) {
 		return nil, err
 	}
 	from := min(skip, len(found))
-	to := min(from+min(top, mostAssociated), len(found))
-	page := behaviour.Object{"totalCount": len(found), "value": found[from:to]}
-	if to < len(found) && to > from {
-		query := url.Values{"$skip": {strconv.Itoa(to)}}
-		for _, name := range []string{"api-version", "$filter", "$orderby", "$top"} {
-			if value := c.Query.Get(name); value != "" {
-				query.Set(name, value)
-			}
-		}
-		page["nextLink"] = c.Host + string(c.ID) + "/listAssociatedResources?" + query.Encode()
-	}
-	return page, nil
+	return behaviour.Object{"totalCount": len(found), "value": found[from:min(from+top, len(found))]}, nil
 }
 
 // number reads a parameter that is a whole number of at least 0.

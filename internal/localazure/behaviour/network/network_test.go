@@ -17,7 +17,8 @@ func TestOldVirtualNetwork(t *testing.T) {
 	c.has(c.put(vnet+"?api-version=2020-07-01", body), `{"properties":{"enableVmProtection":false,
 		"subnets":[{"properties":{"privateEndpointNetworkPolicies":"Enabled"}}]}}`)
 	c.absent(c.get(vnet+"?api-version=2020-11-01"), "properties.enableVmProtection")
-	c.has(c.put(vnet+"?api-version=2020-11-01", body), `{"properties":{"subnets":[{"properties":{"privateEndpointNetworkPolicies":"Disabled"}}]}}`)
+	c.has(c.put(vnet+"?api-version=2020-11-01", body), `{"properties":{
+		"subnets":[{"properties":{"privateEndpointNetworkPolicies":"Disabled"}}]}}`)
 }
 
 func TestVirtualNetwork(t *testing.T) {
@@ -355,7 +356,8 @@ func TestDelegations(t *testing.T) {
 	const at = "/providers/Microsoft.Network/locations/eastus/availableDelegations"
 	listed := behaviour.Objects(c.get(group+at), "value")
 	servers := c.put(vnet, `{"location":"eastus","properties":{"addressSpace":{"addressPrefixes":["10.0.0.0/16"]},"subnets":[{"name":"s",
-		"properties":{"addressPrefix":"10.0.0.0/24","delegations":[{"name":"d","properties":{"serviceName":"Microsoft.DBforMySQL/serversv2"}}]}}]}}`)
+		"properties":{"addressPrefix":"10.0.0.0/24","delegations":[{"name":"d",
+		"properties":{"serviceName":"Microsoft.DBforMySQL/serversv2"}}]}}]}}`)
 	c.has(servers, `{"properties":{"subnets":[{"properties":{"delegations":[{"properties":{"actions":
 		["Microsoft.Network/virtualNetworks/subnets/join/action"]}}]}}]}}`)
 	for i, d := range behaviour.Objects(c.get(subscription+at), "value") {

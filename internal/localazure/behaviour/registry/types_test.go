@@ -69,7 +69,8 @@ func TestSettingsOfAPIVersions(t *testing.T) {
 		exchange{Do: "PUT " + reg + "/scopeMaps/mine", Status: 201, Body: `{"properties":{"actions":[]}}`, Has: has{"tags": nil}},
 		exchange{Do: "PATCH " + reg + "?api-version=2021-08-01-preview", Body: `{"properties":{"networkRuleSet":{
 			"defaultAction":"Deny","virtualNetworkRules":[{"id":"` + behaviourtest.Group +
-			`/providers/Microsoft.Network/virtualNetworks/v/subnets/s"}]}}}`, Header: map[string]string{"Azure-AsyncOperation": ""}, Has: has{networks + ".0.action": "Allow"}},
+			`/providers/Microsoft.Network/virtualNetworks/v/subnets/s"}]}}}`,
+			Header: map[string]string{"Azure-AsyncOperation": ""}, Has: has{networks + ".0.action": "Allow"}},
 	)
 }
 

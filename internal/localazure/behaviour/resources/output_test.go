@@ -49,7 +49,8 @@ func TestEmptyOutputs(t *testing.T) {
 // A deployment shows which details it is to keep.
 func TestDetailsOfADeployment(t *testing.T) {
 	a := behaviourtest.Start(t, resources.Provider())
-	asked := strings.Replace(of(`{"resources":[]}`, ""), `{"properties":{`, `{"properties":{"debugSetting":{"detailLevel":"requestContent,responseContent"},`, 1)
+	asked := strings.Replace(of(`{"resources":[]}`, ""), `{"properties":{`,
+		`{"properties":{"debugSetting":{"detailLevel":"requestContent,responseContent"},`, 1)
 	if got := behaviour.At(ended(a, asked, "Succeeded"), "properties.debugSetting.detailLevel"); got != "RequestContent, ResponseContent" {
 		t.Errorf("details: %v", got)
 	}

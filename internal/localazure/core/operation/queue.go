@@ -25,7 +25,7 @@ type Operation struct {
 	behaviour.Operation
 	Kind    *kind.Kind
 	Version string           // API version of the request, in which its output is shown
-	Caller  behaviour.Caller // for whom it began
+	Caller  behaviour.Caller // that began it
 	Due     time.Time        // when it ends
 	Body    behaviour.Object // of the request
 	Notes   behaviour.Object // of the behaviour, from its start to its end

@@ -119,7 +119,8 @@ func takeAddress(c *behaviour.Call, address behaviour.Object, frontend azure.ID)
 	return nil
 }
 
-// checkBackendAddress checks an IP address of a pool. It must be in the virtual network of the address or of the pool.
+// checkBackendAddress checks an IP address of a pool. It must be in the virtual network of the address or of the pool, unless it is that of
+// a frontend.
 func checkBackendAddress(c *behaviour.Call, address behaviour.Object) error {
 	if frontend := behaviour.RefID(address, "properties.loadBalancerFrontendIPConfiguration"); frontend != "" {
 		return takeAddress(c, address, frontend)

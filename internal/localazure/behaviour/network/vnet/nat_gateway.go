@@ -29,7 +29,7 @@ func natGateways() behaviour.Type {
 				schema.JoinIDs(schema.ObjectIDs(by)))
 		},
 		Show: func(c *behaviour.Call, view behaviour.Object) {
-			if reach(view) == scope && c.Query.Get("api-version") >= "2025-07-01" {
+			if reach(view) == gatewayScope && c.Query.Get("api-version") >= "2025-07-01" {
 				behaviour.Set(view, "properties.flowlogs", behaviour.Object{"logsVersions": behaviour.Object{}})
 			}
 			schema.ShowReferences(view, "properties.subnets", schema.ReferrersAt(c.World, c.ID, subnetNATGateway))
@@ -37,12 +37,13 @@ func natGateways() behaviour.Type {
 	})
 }
 
-const scope = "properties.scope"
+// gatewayScope is what StandardV2 has instead of a type.
+const gatewayScope = "properties.scope"
 
 // reach is the property that says whether a gateway is public. Its name depends on the SKU.
 func reach(gateway behaviour.Object) string {
 	if behaviour.Text(gateway, "sku.name") == "StandardV2" {
-		return scope
+		return gatewayScope
 	}
 	return "properties.type"
 }
